@@ -1,0 +1,3 @@
+from kernelam.cli import main
+
+main()

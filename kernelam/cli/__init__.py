@@ -1,0 +1,96 @@
+"""The `kernelam` command: one click command a file, loaded only when it is called."""
+
+import importlib
+import os
+import signal
+import sys
+import traceback
+from typing import NoReturn
+
+import click
+
+from kernelam import __version__
+from kernelam.errors import KernelamError
+
+COMMANDS = {
+    "align": "Align transcripts with frames by a trained model.",
+    "data": "Copy, combine, fix, split, subset data directories.",
+    "decode": "Turn features into lattices with a model and a graph.",
+    "doctor": "Report what this machine has and what is missing.",
+    "features": "Sound to features: mfcc, fbank, cmvn.",
+    "forward": "Write log-likelihoods of every frame.",
+    "gmm": "Train Gaussian mixture HMMs.",
+    "graph": "Lang directories and decoding graphs.",
+    "lm": "Estimate and evaluate n-gram models.",
+    "once": "Run a command unless what it makes is current.",
+    "report": "Tables of results of a set of experiments.",
+    "score": "Error rates of decoded lattices or texts.",
+    "train": "Train acoustic models.",
+    "validate": "Check data directories and archives.",
+}
+
+
+class LazyGroup(click.Group):
+    """Imports kernelam.cli.<name> and takes its `command` when <name> is called: `validate` never loads torch."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        return importlib.import_module(f"kernelam.cli.{cmd_name}").command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.version_option(__version__)
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+def kernelam(debug: bool) -> None:
+    """Kernel acoustic models for Kaldi-style speech recognition."""
+
+
+def main() -> NoReturn:
+    """Run the command line; an error is one sentence on standard error and exit status 1."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    if hasattr(signal, "SIGXFSZ"):
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a file-size limit shall be an OSError, not a death
+    debug = "--debug" in sys.argv[1:2]
+    try:
+        kernelam.main(standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Exit as exit_:
+        sys.exit(exit_.exit_code)
+    except click.ClickException as error:
+        where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "kernelam"
+        _fail(f"{where}: {error.format_message()}", debug)
+    except (KernelamError, OSError, MemoryError) as error:
+        sentence = str(error) or type(error).__name__
+        if isinstance(error, OSError) and error.strerror:
+            sentence = f"{error.filename or 'input/output'}: {error.strerror}"
+        _fail(f"{' '.join(['kernelam', *_command_words()])}: {sentence}", debug)
+    except (KeyboardInterrupt, click.Abort):
+        _fail("kernelam: interrupted", debug)
+    except Exception as error:
+        _fail(f"kernelam: internal error, please report it ({type(error).__name__}: {error})", True)
+    sys.exit(0)
+
+
+def _command_words() -> list[str]:
+    words = []
+    for word in sys.argv[1:3]:
+        if word.startswith("-") or "/" in word:
+            break
+        words.append(word)
+    return words
+
+
+def _fail(sentence: str, debug: bool) -> NoReturn:
+    if debug:
+        traceback.print_exc()
+    print(sentence, file=sys.stderr, flush=True)
+    sys.stderr.flush()
+    os._exit(1)  # threads or a broken standard output must not change the status

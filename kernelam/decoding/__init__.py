@@ -1,0 +1,1 @@
+"""Priors, likelihoods, decoders, lattices, forced alignment."""

@@ -1,0 +1,45 @@
+"""Files that are either whole or not there."""
+
+import gzip
+import io
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from kernelam.errors import KernelamError
+
+
+@contextmanager
+def replacing(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
+    """Open a temporary file beside `path` and move it there at the end; after a failure nothing is left.
+
+    `mode` is "wb" or "w" (UTF-8). A path that ends in .gz is compressed, with no time stamp inside, so that equal
+    contents are equal bytes.
+    """
+    path = Path(path)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(partial, "wb") as raw:
+            layers: list[Any] = [raw]
+            if path.suffix == ".gz":
+                layers.append(gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=6))
+            if "b" not in mode:
+                layers.append(io.TextIOWrapper(layers[-1], encoding="utf-8", newline="\n"))
+            yield layers[-1]
+            layers[-1].flush()
+            if "b" not in mode:
+                layers.pop().detach()
+            if len(layers) == 2:
+                layers.pop().close()
+            raw.flush()
+            os.fsync(raw.fileno())
+        os.replace(partial, path)
+    except OSError as error:
+        if error.filename not in (None, str(partial), str(path.parent)):
+            raise  # it is about a file that was being read
+        raise KernelamError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        partial.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""Sound to features: MFCC, filterbank, CMVN, deltas, splicing."""

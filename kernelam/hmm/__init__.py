@@ -1,0 +1,1 @@
+"""Topology, transition model, context tree, lang directories, decoding graphs."""

@@ -1,0 +1,1 @@
+"""Readers and writers of Kaldi's files: data directories, arks, alignments, binary streams. Knows no torch."""

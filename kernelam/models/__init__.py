@@ -1,0 +1,1 @@
+"""What scores frames. Every model is an AcousticModel."""

@@ -1,0 +1,47 @@
+"""Progress: a bar where somebody watches, plain lines in a log."""
+
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from typing import IO, TypeVar
+
+from tqdm import tqdm
+
+T = TypeVar("T")
+
+
+def say(message: str) -> None:
+    """One line on standard error: for the log, and for whoever reads the terminal."""
+    print(message, file=sys.stderr, flush=True)
+
+
+def _terminal() -> IO[str] | None:
+    """Where a bar may be drawn: standard error, or the descriptor that utils/run_local.sh hands to its first job."""
+    if sys.stderr.isatty():
+        return sys.stderr
+    try:
+        stream = os.fdopen(os.dup(int(os.environ["KERNELAM_PROGRESS_FD"])), "w")
+    except (KeyError, ValueError, OSError):
+        return None
+    return stream if stream.isatty() else None
+
+
+def progress(items: Iterable[T], what: str, total: int | None = None, every: float = 30.0) -> Iterator[T]:
+    """Yield from `items`; show a bar on a terminal, and in a log a line every `every` seconds."""
+    terminal = _terminal()
+    if total is None and hasattr(items, "__len__"):
+        total = len(items)  # type: ignore[arg-type]
+    if terminal is not None:
+        yield from tqdm(items, desc=what, total=total, file=terminal, leave=False, dynamic_ncols=True)
+    if terminal is sys.stderr:
+        return
+    if terminal is not None:
+        terminal.close()
+        return
+    start = last = time.monotonic()
+    for count, item in enumerate(items, 1):
+        yield item
+        if time.monotonic() - last >= every:
+            last = time.monotonic()
+            say(f"{what}: {count}{f' of {total}' if total else ''} in {last - start:.0f} s")

@@ -1,0 +1,1 @@
+"""Alignment of words, error rates, weight tuning, significance."""
