@@ -60,7 +60,7 @@ def main() -> NoReturn:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a file-size limit shall be an OSError, not a death
     debug = "--debug" in sys.argv[1:2]
     try:
-        kernelam.main(standalone_mode=False)
+        kernelam.main(prog_name="kernelam", standalone_mode=False)
         sys.stdout.flush()
     except click.exceptions.Exit as exit_:
         sys.exit(exit_.exit_code)

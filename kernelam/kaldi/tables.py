@@ -1,0 +1,50 @@
+"""Kaldi's text tables: an identifier and the rest of the line, sorted by identifier in C order, each once."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from kernelam.errors import KernelamError
+from kernelam.files import replacing
+
+
+def lines(path: str | Path) -> Iterator[str]:
+    """The lines of a UTF-8 text file without their ends; a sentence when it is missing or is not text."""
+    try:
+        with open(path, encoding="utf-8", newline="\n") as stream:
+            for line in stream:
+                yield line.rstrip("\r\n")
+    except FileNotFoundError:
+        raise KernelamError(f"no such file {path}") from None
+    except UnicodeDecodeError as error:
+        raise KernelamError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start})") from None
+
+
+def read_table(path: str | Path, *, empty_values: bool = False, sort: bool = True) -> dict[str, str]:
+    """Identifier → rest of the line, in file order. Duplicate, unsorted (if `sort`) or valueless lines are errors."""
+    table: dict[str, str] = {}
+    previous = b""
+    for number, line in enumerate(lines(path), 1):
+        key, _, value = line.strip().partition(" ")
+        if not key:
+            raise KernelamError(f"{path}, line {number}: empty line")
+        if "\t" in key:
+            key, _, value = line.strip().partition("\t")
+        if key in table:
+            raise KernelamError(f"{path}, line {number}: {key} occurs twice")
+        if not value.strip() and not empty_values:
+            raise KernelamError(f"{path}, line {number}: {key} has no value")
+        if sort and key.encode() < previous:
+            raise KernelamError(
+                f"{path}, line {number}: {key} comes after {previous.decode()}, which is not C order;"
+                f" utils/fix_data_dir.sh {Path(path).parent} sorts it"
+            )
+        previous = key.encode()
+        table[key] = value.strip()
+    return table
+
+
+def write_table(path: str | Path, table: Mapping[str, str]) -> None:
+    """Write `table` sorted in C order."""
+    with replacing(path, "w") as stream:
+        for key in sorted(table, key=str.encode):
+            stream.write(f"{key} {table[key]}".rstrip() + "\n")
