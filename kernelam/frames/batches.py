@@ -1,0 +1,61 @@
+"""Mini-batches of spliced frames: an index gather that never crosses the border of an utterance."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kernelam.frames.store import FrameStore
+
+
+def splice_index(frames: Tensor, offsets: Tensor, left: int, right: int) -> Tensor:
+    """Rows t−left … t+right for each frame t, clamped to the first and last frame of its utterance."""
+    utt = torch.searchsorted(offsets, frames, right=True)
+    first, last = offsets[utt - 1], offsets[utt] - 1
+    rows = frames[:, None] + torch.arange(-left, right + 1, device=frames.device)
+    return torch.clamp(rows, first[:, None], last[:, None])
+
+
+class Batches:
+    """Spliced inputs and labels of a frame store on a device.
+
+    The store stays where it is (memory-mapped) on a CPU; a GPU gets a copy when it takes at most half of what is free.
+    """
+
+    def __init__(self, store: FrameStore, context: tuple[int, int], device: torch.device) -> None:
+        self.left, self.right = context
+        self.device = device
+        self.dim = store.dim * (self.left + 1 + self.right)
+        home = device if _fits(store, device) else torch.device("cpu")
+        self.features = torch.from_numpy(store.features).to(home)
+        self.offsets = torch.from_numpy(store.offsets).to(home)
+        assert store.labels is not None
+        self.labels = torch.from_numpy(np.asarray(store.labels).astype(np.int64)).to(home)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def take(self, frames: Tensor) -> tuple[Tensor, Tensor]:
+        """Inputs (batch × dim) and labels of the given frames."""
+        frames = frames.to(self.features.device)
+        rows = splice_index(frames, self.offsets, self.left, self.right)
+        x = self.features[rows].view(len(frames), -1)
+        return x.to(self.device), self.labels[frames].to(self.device)
+
+    def shuffled(self, size: int, seed: int, epoch: int, frames: int | None = None) -> Iterator[tuple[Tensor, Tensor]]:
+        """All frames (or the first `frames`) in an order that (seed, epoch) alone decides; the last batch may be short."""
+        order = np.random.Generator(np.random.Philox(key=[seed, epoch])).permutation(len(self))[:frames]
+        for part in torch.split(torch.from_numpy(order), size):
+            yield self.take(part)
+
+    def in_order(self, size: int) -> Iterator[tuple[Tensor, Tensor]]:
+        for part in torch.split(torch.arange(len(self)), size):
+            yield self.take(part)
+
+
+def _fits(store: FrameStore, device: torch.device) -> bool:
+    if device.type != "cuda":
+        return device.type == "cpu"
+    free, _ = torch.cuda.mem_get_info(device)
+    return store.features.nbytes + 8 * len(store) < free // 2

@@ -1,0 +1,86 @@
+"""Frames packed once: features of a set as one memory-mapped array, labels beside it, utterance offsets."""
+
+import json
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from kernelam.errors import KernelamError
+
+
+class FrameStore:
+    """A folder with `features.f32` (N × d, row by row), `offsets.i64`, `labels.i32` (if labelled) and `store.json`.
+
+    Utterance u has the frames offsets[u] … offsets[u+1] − 1.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        try:
+            about = json.loads((self.folder / "store.json").read_text())
+        except FileNotFoundError:
+            raise KernelamError(f"no such file {self.folder / 'store.json'}") from None
+        self.utts: list[str] = about["utts"]
+        self.dim: int = about["dim"]
+        self.offsets = np.fromfile(self.folder / "offsets.i64", np.int64)
+        shape = (int(self.offsets[-1]), self.dim)
+        self.features = np.memmap(self.folder / "features.f32", np.float32, "r+", shape=shape)
+        labels = self.folder / "labels.i32"
+        self.labels = np.memmap(labels, np.int32, "r", shape=shape[:1]) if labels.exists() else None
+        self._index = {utt: number for number, utt in enumerate(self.utts)}
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def __contains__(self, utt: str) -> bool:
+        return utt in self._index
+
+    def utterance(self, utt: str) -> np.ndarray:
+        """The frames of one utterance."""
+        number = self._index[utt]
+        return self.features[self.offsets[number] : self.offsets[number + 1]]
+
+    @classmethod
+    def build(
+        cls,
+        folder: str | Path,
+        utterances: Iterable[tuple[str, np.ndarray]],
+        labels: Mapping[str, np.ndarray] | None = None,
+    ) -> "FrameStore":
+        """Pack `utterances` in their order. With labels, their length must be that of the features."""
+        folder = Path(folder)
+        partial = folder.with_name(f".{folder.name}.partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        utts, offsets, dim = [], [0], 0
+        try:
+            with open(partial / "features.f32", "wb") as features, open(partial / "labels.i32", "wb") as targets:
+                for utt, matrix in utterances:
+                    dim = dim or matrix.shape[1]
+                    if matrix.shape[1] != dim:
+                        raise KernelamError(f"utterance {utt} has {matrix.shape[1]} features a frame, others have {dim}")
+                    if labels is not None:
+                        if len(labels[utt]) != len(matrix):
+                            raise KernelamError(
+                                f"utterance {utt} has {len(matrix)} frames of features but an alignment of"
+                                f" {len(labels[utt])} frames"
+                            )
+                        targets.write(labels[utt].astype(np.int32).tobytes())
+                    features.write(np.ascontiguousarray(matrix, np.float32).tobytes())
+                    utts.append(utt)
+                    offsets.append(offsets[-1] + len(matrix))
+            if not utts:
+                raise KernelamError(f"there is no utterance to pack into {folder}")
+            if labels is None:
+                (partial / "labels.i32").unlink()
+            np.array(offsets, np.int64).tofile(partial / "offsets.i64")
+            (partial / "store.json").write_text(json.dumps({"dim": dim, "utts": utts}))
+            shutil.rmtree(folder, ignore_errors=True)
+            partial.rename(folder)
+        except OSError as error:
+            raise KernelamError(f"cannot write the frame store {folder}: {error.strerror}") from error
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+        return cls(folder)
