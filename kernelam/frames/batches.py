@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from kernelam.frames.store import FrameStore
+from kernelam.randomness import stream
 
 
 def splice_index(frames: Tensor, offsets: Tensor, left: int, right: int) -> Tensor:
@@ -45,7 +46,7 @@ class Batches:
 
     def shuffled(self, size: int, seed: int, epoch: int, frames: int | None = None) -> Iterator[tuple[Tensor, Tensor]]:
         """All frames (or the first `frames`) in an order that (seed, epoch) alone decides; the last batch may be short."""
-        order = np.random.Generator(np.random.Philox(key=[seed, epoch])).permutation(len(self))[:frames]
+        order = stream(seed, "shuffle", epoch).permutation(len(self))[:frames]
         for part in torch.split(torch.from_numpy(order), size):
             yield self.take(part)
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from kernelam.errors import KernelamError
+from kernelam.randomness import stream
 
 BLOCK = 500
 """Frequencies drawn from one state of the generator: block i of a seed is the same whoever draws it."""
@@ -94,7 +95,7 @@ class ShiftInvariant(Kernel):
         return FourierFeatures(arrays)
 
     def _block(self, dim: int, seed: int, block: int, count: int) -> tuple[np.ndarray, np.ndarray]:
-        rng = np.random.Generator(np.random.Philox(key=[seed, block]))
+        rng = stream(seed, "frequencies", block)
         omega = self.frequencies(dim, BLOCK, rng)[:, :count].astype(np.float32)
         b = rng.uniform(0.0, 2.0 * np.pi, BLOCK)[:count].astype(np.float32)
         return np.ascontiguousarray(omega), b

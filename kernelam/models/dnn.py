@@ -1,0 +1,68 @@
+"""Feed-forward networks: the baseline of the papers."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kernelam.frontend.pipeline import Pipeline
+from kernelam.models.base import Inputs, PosteriorModel
+from kernelam.randomness import stream
+
+
+class Dnn(PosteriorModel):
+    """h_l = tanh(h_{l−1} W_l + b_l), p(y | x) ∝ exp(h_L W + b): `layers` hidden layers of `width` units."""
+
+    kind = "dnn"
+
+    def __init__(
+        self,
+        layers: int,
+        width: int,
+        pipeline: Pipeline,
+        inputs: Inputs,
+        counts: np.ndarray,
+        device: torch.device,
+    ) -> None:
+        super().__init__(pipeline, inputs, counts, device)
+        self.layers, self.width = layers, width
+
+    def initialise(self, seed: int) -> None:
+        """Glorot-uniform weights, biases zero; the output layer starts at zero."""
+        sizes = [self.inputs.dim, *[self.width] * self.layers, self.num_classes]
+        arrays: dict[str, Tensor] = {}
+        for number, (rows, columns) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+            bound = (6.0 / (rows + columns)) ** 0.5 if number < self.layers else 0.0
+            drawn = stream(seed, "weights", number).uniform(-bound, bound, (rows, columns))
+            arrays[f"W{number}"] = torch.from_numpy(drawn.astype(np.float32))
+            arrays[f"b{number}"] = torch.zeros(columns)
+        self._set(arrays)
+
+    def _set(self, arrays: dict[str, Tensor]) -> None:
+        self.parameters = {name: array.to(self.device).clone().requires_grad_() for name, array in arrays.items()}
+
+    def logits(self, x: Tensor) -> Tensor:
+        for layer in range(self.layers):
+            x = torch.addmm(self.parameters[f"b{layer}"], x, self.parameters[f"W{layer}"]).tanh()
+        return torch.addmm(self.parameters[f"b{self.layers}"], x, self.parameters[f"W{self.layers}"])
+
+    def step(self, x: Tensor, labels: Tensor, rate: float) -> Tensor:
+        loss = torch.nn.functional.cross_entropy(self.logits(x), labels)
+        gradients = torch.autograd.grad(loss, list(self.parameters.values()))
+        with torch.no_grad():
+            for parameter, gradient in zip(self.parameters.values(), gradients, strict=True):
+                parameter.add_(gradient, alpha=-rate)
+        return loss.detach() * len(labels)
+
+    def config(self) -> dict[str, Any]:
+        return {"layers": self.layers, "width": self.width, "activation": "tanh"}
+
+    def arrays(self) -> dict[str, Tensor]:
+        return {name: array.detach().cpu() for name, array in self.parameters.items()}
+
+    @classmethod
+    def restore(cls, config: dict[str, Any], arrays: dict[str, Tensor], *common: Any) -> "Dnn":
+        model = cls(config["layers"], config["width"], *common)
+        model._set(arrays)
+        return model

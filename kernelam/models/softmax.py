@@ -1,0 +1,110 @@
+"""Kernel multinomial logistic regression on random features (may2017, sections 3.2 and 3.5)."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kernelam.errors import KernelamError
+from kernelam.kernels import FeatureMap, FourierFeatures, Kernel, kernel_class
+from kernelam.models.base import Inputs, PosteriorModel
+from kernelam.frontend.pipeline import Pipeline
+from kernelam.randomness import stream
+
+
+def padded(n: int) -> int:
+    """The next multiple of 8: the width at which matrix products run at full speed."""
+    return -(-n // 8) * 8
+
+
+class KernelSoftmax(PosteriorModel):
+    """p(y | x) ∝ exp(⟨θ_y, z(x)⟩ + b_y); with a bottleneck of rank r, Θ = UV.
+
+    The columns of Θ, and r, are padded to a multiple of 8. A padded class has the bias −∞, so its probability and its
+    gradient are zero; a padded column of U and row of V start at zero and stay there.
+    """
+
+    kind = "kernel"
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        feature_map: FeatureMap,
+        bottleneck: int,
+        pipeline: Pipeline,
+        inputs: Inputs,
+        counts: np.ndarray,
+        device: torch.device,
+    ) -> None:
+        super().__init__(pipeline, inputs, counts, device)
+        if bottleneck >= self.num_classes:
+            raise KernelamError(f"a bottleneck of {bottleneck} is no narrower than the {self.num_classes} classes")
+        self.kernel = kernel
+        self.feature_map = feature_map.to(device)
+        self.bottleneck = bottleneck
+
+    def initialise(self, seed: int) -> None:
+        """Θ = 0, which is convex and needs no luck; with a bottleneck U and V are Glorot-uniform."""
+        D, C, r = self.feature_map.count, self.num_classes, self.bottleneck
+        shapes = {"U": (D, r), "V": (r, C)} if r else {"theta": (D, C)}
+        arrays = {name: torch.zeros(shape) for name, shape in shapes.items()}
+        if r:
+            for number, array in enumerate(arrays.values()):
+                bound = (6.0 / sum(array.shape)) ** 0.5
+                drawn = stream(seed, "weights", number).uniform(-bound, bound, tuple(array.shape))
+                array.copy_(torch.from_numpy(drawn))
+        self._set(arrays | {"bias": torch.zeros(C)})
+
+    def _set(self, arrays: dict[str, Tensor]) -> None:
+        for name, array in arrays.items():
+            full = torch.zeros([padded(n) if axis or name == "V" else n for axis, n in enumerate(array.shape)])
+            if name == "bias":
+                full = torch.full([padded(self.num_classes)], -torch.inf)
+            full[tuple(slice(n) for n in array.shape)] = array
+            self.parameters[name] = full.to(self.device)
+
+    @torch.no_grad()
+    def _padded_logits(self, z: Tensor) -> Tensor:
+        p = self.parameters
+        if self.bottleneck:
+            return torch.addmm(p["bias"], z @ p["U"], p["V"])
+        return torch.addmm(p["bias"], z, p["theta"])
+
+    def logits(self, x: Tensor) -> Tensor:
+        return self._padded_logits(self.feature_map(x))[:, : self.num_classes]
+
+    @torch.no_grad()
+    def step(self, x: Tensor, labels: Tensor, rate: float) -> Tensor:
+        z = self.feature_map(x)
+        p = self.parameters
+        h = z @ p["U"] if self.bottleneck else z
+        top = "V" if self.bottleneck else "theta"
+        log_posterior = torch.log_softmax(torch.addmm(p["bias"], h, p[top]), dim=1)
+        loss = -log_posterior.gather(1, labels[:, None]).sum()
+        gradient = log_posterior.exp_()  # of the loss with respect to the logits: posterior − one-hot label
+        gradient[torch.arange(len(labels), device=labels.device), labels] -= 1.0
+        rate = -rate / len(labels)
+        if self.bottleneck:
+            p["U"].addmm_(z.T, gradient @ p["V"].T, alpha=rate)
+        p[top].addmm_(h.T, gradient, alpha=rate)
+        p["bias"].add_(gradient.sum(dim=0), alpha=rate)
+        return loss
+
+    def config(self) -> dict[str, Any]:
+        return {"kernel": self.kernel.settings(), "bottleneck": self.bottleneck, "features": self.feature_map.count}
+
+    def arrays(self) -> dict[str, Tensor]:
+        C, r = self.num_classes, self.bottleneck
+        cut = {"theta": (slice(None), slice(C)), "U": (slice(None), slice(r)), "V": (slice(r), slice(C)), "bias": slice(C)}
+        trained = {name: array[cut[name]].cpu().contiguous() for name, array in self.parameters.items()}
+        return trained | {name: array.cpu() for name, array in self.feature_map.arrays.items()}
+
+    @classmethod
+    def restore(cls, config: dict[str, Any], arrays: dict[str, Tensor], *common: Any) -> "KernelSoftmax":
+        settings = dict(config["kernel"])
+        kernel = kernel_class(settings.pop("name"))(**settings)
+        trained = {name: arrays.pop(name) for name in ("theta", "U", "V", "bias") if name in arrays}
+        model = cls(kernel, FourierFeatures(arrays), config["bottleneck"], *common)
+        model._set(trained)
+        return model
