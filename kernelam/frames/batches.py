@@ -19,17 +19,19 @@ def splice_index(frames: Tensor, offsets: Tensor, left: int, right: int) -> Tens
 
 
 class Batches:
-    """Spliced inputs and labels of a frame store on a device.
+    """Normalised, spliced inputs and labels of a frame store on a device: what `Inputs.tensor` makes of utterances.
 
     The store stays where it is (memory-mapped) on a CPU; a GPU gets a copy when it takes at most half of what is free.
     """
 
-    def __init__(self, store: FrameStore, context: tuple[int, int], device: torch.device) -> None:
+    def __init__(
+        self, store: FrameStore, context: tuple[int, int], mean: np.ndarray, scale: np.ndarray, device: torch.device
+    ) -> None:
         self.left, self.right = context
         self.device = device
-        self.dim = store.dim * (self.left + 1 + self.right)
         home = device if _fits(store, device) else torch.device("cpu")
         self.features = torch.from_numpy(store.features).to(home)
+        self.mean, self.scale = torch.from_numpy(mean).to(home), torch.from_numpy(scale).to(home)
         self.offsets = torch.from_numpy(store.offsets).to(home)
         assert store.labels is not None
         self.labels = torch.from_numpy(np.asarray(store.labels).astype(np.int64)).to(home)
@@ -41,7 +43,7 @@ class Batches:
         """Inputs (batch × dim) and labels of the given frames."""
         frames = frames.to(self.features.device)
         rows = splice_index(frames, self.offsets, self.left, self.right)
-        x = self.features[rows].view(len(frames), -1)
+        x = self.features[rows].sub_(self.mean).mul_(self.scale).view(len(frames), -1)
         return x.to(self.device), self.labels[frames].to(self.device)
 
     def shuffled(self, size: int, seed: int, epoch: int, frames: int | None = None) -> Iterator[tuple[Tensor, Tensor]]:

@@ -1,5 +1,6 @@
 """Frames packed once: features of a set as one memory-mapped array, labels beside it, utterance offsets."""
 
+import hashlib
 import json
 import shutil
 from collections.abc import Iterable, Mapping
@@ -24,11 +25,12 @@ class FrameStore:
             raise KernelamError(f"no such file {self.folder / 'store.json'}") from None
         self.utts: list[str] = about["utts"]
         self.dim: int = about["dim"]
+        self.digest: str = about["digest"]
         self.offsets = np.fromfile(self.folder / "offsets.i64", np.int64)
         shape = (int(self.offsets[-1]), self.dim)
-        self.features = np.memmap(self.folder / "features.f32", np.float32, "r+", shape=shape)
+        self.features = np.memmap(self.folder / "features.f32", np.float32, "c", shape=shape)
         labels = self.folder / "labels.i32"
-        self.labels = np.memmap(labels, np.int32, "r", shape=shape[:1]) if labels.exists() else None
+        self.labels = np.memmap(labels, np.int32, "c", shape=shape[:1]) if labels.exists() else None
         self._index = {utt: number for number, utt in enumerate(self.utts)}
 
     def __len__(self) -> int:
@@ -36,6 +38,16 @@ class FrameStore:
 
     def __contains__(self, utt: str) -> bool:
         return utt in self._index
+
+    def moments(self, chunk: int = 1 << 16) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation of each coordinate over all frames, in double precision."""
+        total, squares = np.zeros(self.dim), np.zeros(self.dim)
+        for start in range(0, len(self), chunk):
+            part = self.features[start : start + chunk].astype(np.float64)
+            total += part.sum(axis=0)
+            squares += np.square(part).sum(axis=0)
+        mean = total / len(self)
+        return mean, np.sqrt(np.maximum(squares / len(self) - mean**2, 0.0))
 
     def utterance(self, utt: str) -> np.ndarray:
         """The frames of one utterance."""
@@ -55,20 +67,26 @@ class FrameStore:
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         utts, offsets, dim = [], [0], 0
+        digest = hashlib.sha256()
         try:
             with open(partial / "features.f32", "wb") as features, open(partial / "labels.i32", "wb") as targets:
                 for utt, matrix in utterances:
                     dim = dim or matrix.shape[1]
                     if matrix.shape[1] != dim:
-                        raise KernelamError(f"utterance {utt} has {matrix.shape[1]} features a frame, others have {dim}")
+                        raise KernelamError(
+                            f"utterance {utt} has {matrix.shape[1]} features a frame, others have {dim}"
+                        )
                     if labels is not None:
                         if len(labels[utt]) != len(matrix):
                             raise KernelamError(
                                 f"utterance {utt} has {len(matrix)} frames of features but an alignment of"
                                 f" {len(labels[utt])} frames"
                             )
-                        targets.write(labels[utt].astype(np.int32).tobytes())
-                    features.write(np.ascontiguousarray(matrix, np.float32).tobytes())
+                        targets.write(frames := labels[utt].astype(np.int32).tobytes())
+                        digest.update(frames)
+                    features.write(frames := np.ascontiguousarray(matrix, np.float32).tobytes())
+                    digest.update(utt.encode())
+                    digest.update(frames)
                     utts.append(utt)
                     offsets.append(offsets[-1] + len(matrix))
             if not utts:
@@ -76,7 +94,7 @@ class FrameStore:
             if labels is None:
                 (partial / "labels.i32").unlink()
             np.array(offsets, np.int64).tofile(partial / "offsets.i64")
-            (partial / "store.json").write_text(json.dumps({"dim": dim, "utts": utts}))
+            (partial / "store.json").write_text(json.dumps({"dim": dim, "digest": digest.hexdigest(), "utts": utts}))
             shutil.rmtree(folder, ignore_errors=True)
             partial.rename(folder)
         except OSError as error:

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from kernelam.errors import KernelamError
+from kernelam.frontend.pipeline import Pipeline
 from kernelam.kernels import FeatureMap, FourierFeatures, Kernel, kernel_class
 from kernelam.models.base import Inputs, PosteriorModel
-from kernelam.frontend.pipeline import Pipeline
 from kernelam.randomness import stream
 
 
@@ -96,7 +96,12 @@ class KernelSoftmax(PosteriorModel):
 
     def arrays(self) -> dict[str, Tensor]:
         C, r = self.num_classes, self.bottleneck
-        cut = {"theta": (slice(None), slice(C)), "U": (slice(None), slice(r)), "V": (slice(r), slice(C)), "bias": slice(C)}
+        cut = {
+            "theta": (slice(None), slice(C)),
+            "U": (slice(None), slice(r)),
+            "V": (slice(r), slice(C)),
+            "bias": slice(C),
+        }
         trained = {name: array[cut[name]].cpu().contiguous() for name, array in self.parameters.items()}
         return trained | {name: array.cpu() for name, array in self.feature_map.arrays.items()}
 

@@ -1,0 +1,120 @@
+"""Mini-batch stochastic gradient descent, the same for every posterior model."""
+
+import json
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from kernelam.errors import KernelamError
+from kernelam.files import replacing
+from kernelam.frames.batches import Batches
+from kernelam.models.base import PosteriorModel
+from kernelam.progress import progress, say
+from kernelam.training import checkpoint
+from kernelam.training.halving import Halving
+from kernelam.training.metrics import evaluate
+
+
+@dataclass(frozen=True)
+class SgdOptions:
+    rates: tuple[float, ...]  # learning rates to choose from on heldout frames
+    search_frames: int  # frames that each of them is tried on
+    batch: int = 256
+    max_epochs: int = 20
+    max_halvings: int = 6
+    metric: str = "ce"  # what the halving rule watches: ce, or erll (entropy regularised log loss)
+    seed: int = 1
+
+
+def choose_rate(model: PosteriorModel, train: Batches, heldout: Batches, options: SgdOptions) -> list[dict[str, float]]:
+    """Heldout metrics of one pass over `search_frames` frames at each rate; the first is the best."""
+    tried = []
+    for rate in options.rates:
+        model.initialise(options.seed)
+        batches = train.shuffled(options.batch, options.seed, epoch=0, frames=options.search_frames)
+        for x, labels in progress(batches, f"rate {rate:g}", -(-options.search_frames // options.batch)):
+            model.step(x, labels, rate)
+        metrics = evaluate(model, heldout)
+        say(f"learning rate {rate:g} on {options.search_frames} frames: heldout {describe(metrics)}")
+        tried.append({"rate": rate, **metrics})
+    finite = [row for row in tried if row[options.metric] == row[options.metric]]
+    if not finite:
+        raise KernelamError(f"training diverged at every learning rate of {', '.join(map(str, options.rates))}")
+    return sorted(finite, key=lambda row: row[options.metric])
+
+
+def describe(metrics: dict[str, float]) -> str:
+    return (
+        f"CE {metrics['ce']:.4f}, entropy {metrics['entropy']:.4f}, ERLL {metrics['erll']:.4f},"
+        f" frame error {100 * metrics['frame_error']:.2f} %"
+    )
+
+
+def fit(
+    model: PosteriorModel, train: Batches, heldout: Batches, options: SgdOptions, folder: Path, fingerprint: str
+) -> list[dict[str, Any]]:
+    """Train `model` until the halving rule or `max_epochs` ends it; return the story of its epochs.
+
+    After each epoch `folder`/checkpoint.safetensors holds all that the next one needs, and `folder`/epochs.jsonl the
+    story so far: a run that was killed goes on from there, and ends where an uninterrupted one would have.
+    """
+    path = folder / "checkpoint.safetensors"
+    saved = checkpoint.read(path, fingerprint)
+    if saved is None:
+        search = choose_rate(model, train, heldout, options)
+        model.initialise(options.seed)
+        first = evaluate(model, heldout)
+        rule = Halving(search[0]["rate"], first[options.metric], max_halvings=options.max_halvings)
+        epochs: list[dict[str, Any]] = [{"epoch": 0, "search": search, **first}]
+    else:
+        tensors, about = saved
+        model.initialise(options.seed)
+        _assign(model, tensors)
+        rule, epochs = Halving(**about["rule"]), about["epochs"]
+        say(f"going on after epoch {epochs[-1]['epoch']} of {path}")
+
+    while len(epochs) <= options.max_epochs and not rule.ended:
+        epochs.append(_epoch(model, train, heldout, options, rule, len(epochs)))
+        about = {"fingerprint": fingerprint, "rule": asdict(rule), "epochs": epochs}
+        checkpoint.write(path, model.parameters, about)
+        with replacing(folder / "epochs.jsonl", "w") as stream:
+            stream.writelines(json.dumps(row) + "\n" for row in epochs)
+    return epochs
+
+
+def _epoch(
+    model: PosteriorModel, train: Batches, heldout: Batches, options: SgdOptions, rule: Halving, number: int
+) -> dict[str, Any]:
+    start = {name: tensor.detach().clone() for name, tensor in model.parameters.items()}
+    rate, clock = rule.rate, time.monotonic()
+    loss = torch.zeros((), dtype=torch.float64)
+    batches = train.shuffled(options.batch, options.seed, number)
+    for x, labels in progress(batches, f"epoch {number}", -(-len(train) // options.batch)):
+        loss += model.step(x, labels, rate).cpu()
+    metrics = evaluate(model, heldout)
+    kept, halved = rule.judge(metrics[options.metric])
+    if not kept:
+        _assign(model, start)
+    seconds = time.monotonic() - clock
+    verdict = ("" if kept else ", reverted") + (", rate halved" if halved else "")
+    say(f"epoch {number}: rate {rate:g}, heldout {describe(metrics)}{verdict} ({seconds:.0f} s)")
+    return {
+        "epoch": number,
+        "rate": rate,
+        "train_ce": loss.item() / len(train),
+        **metrics,
+        "kept": kept,
+        "halved": halved,
+        "frames": len(train),
+        "seconds": round(seconds, 2),
+    }
+
+
+@torch.no_grad()
+def _assign(model: PosteriorModel, tensors: dict[str, Tensor]) -> None:
+    for name, tensor in tensors.items():
+        model.parameters[name].copy_(tensor)
