@@ -1,0 +1,222 @@
+"""The phonetic context tree: from a window of phones and a pdf class to a pdf.
+
+An event map is a leaf (CE), a table over the values of one key (TE) or a question about one key (SE). Key -1 is the pdf
+class, key i the phone at position i of the window; the window is `width` phones with the phone itself at `central`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from kernelam.files import replacing
+from kernelam.kaldi.binary import KaldiReader, KaldiWriter
+
+PDF_CLASS = -1
+
+
+@dataclass(frozen=True)
+class Leaf:
+    pdf: int
+
+
+@dataclass(frozen=True)
+class Table:
+    key: int
+    children: tuple["Node | None", ...]
+
+
+@dataclass(frozen=True)
+class Split:
+    key: int
+    yes_set: frozenset[int]
+    yes: "Node"
+    no: "Node"
+
+
+Node = Leaf | Table | Split
+Context = Mapping[int, frozenset[int]]  # the values a key may still have; a key that is absent may have any
+
+
+@dataclass(frozen=True)
+class ContextTree:
+    """`width` and `central` are N and P in Kaldi's terms: 1 and 0 for monophones, 3 and 1 for triphones."""
+
+    width: int
+    central: int
+    root: Node
+
+    def pdf(self, window: Sequence[int], pdf_class: int) -> int | None:
+        """The pdf of the phone at `central` of `window` (0 stands for no phone), None if the tree has no answer."""
+        node: Node | None = self.root
+        while node is not None and not isinstance(node, Leaf):
+            value = pdf_class if node.key == PDF_CLASS else window[node.key]
+            if isinstance(node, Split):
+                node = node.yes if value in node.yes_set else node.no
+            else:
+                node = node.children[value] if 0 <= value < len(node.children) else None
+        return None if node is None else node.pdf
+
+    @cached_property
+    def num_pdfs(self) -> int:
+        return 1 + max(leaf.pdf for leaf in _leaves(self.root))
+
+    def pdfs(self, phone: int, pdf_class: int) -> set[int]:
+        """All pdfs that `phone` has in this class, over all contexts."""
+        return {pdf for pdf, _ in self._reach(phone, pdf_class, {})}
+
+    def pdf_pairs(self, phone: int, forward_class: int, self_loop_class: int) -> set[tuple[int, int]]:
+        """The pairs of pdfs that the two classes have in one and the same context."""
+        return {
+            (forward, loop)
+            for forward, context in self._reach(phone, forward_class, {})
+            for loop, _ in self._reach(phone, self_loop_class, context)
+        }
+
+    def _reach(self, phone: int, pdf_class: int, context: Context) -> Iterator[tuple[int, Context]]:
+        fixed = {PDF_CLASS: frozenset({pdf_class}), self.central: frozenset({phone})}
+        yield from _walk(self.root, {**context, **fixed})
+
+    @classmethod
+    def monophone(cls, phone_sets: Sequence[Sequence[int]], num_pdf_classes: Mapping[int, int]) -> "ContextTree":
+        """One leaf for each pdf class of each set of phones, numbered in order of the sets."""
+        return cls(1, 0, _stub(0, [list(phones) for phones in phone_sets], num_pdf_classes, 0)[0])
+
+    @classmethod
+    def load(cls, path: str | Path) -> "ContextTree":
+        """Read a `tree` file."""
+        reader = KaldiReader.open(path)
+        reader.expect("ContextDependency")
+        width, central = reader.integer("context width"), reader.integer("central position")
+        if not 0 <= central < width <= 32:
+            reader.fail(f"impossible context width {width} and central position {central}")
+        reader.expect("ToPdf")
+        try:
+            root = _read(reader)
+        except RecursionError:
+            reader.fail("a tree that is too deep")
+        if root is None:
+            reader.fail("an empty tree")
+        reader.expect("EndContextDependency")
+        if any(not PDF_CLASS <= key < width for key in _keys(root)):
+            reader.fail(f"a tree with questions outside its {width} positions")
+        return cls(width, central, root)
+
+    def save(self, path: str | Path, binary: bool = True) -> None:
+        """Write as Kaldi does, byte for byte."""
+        with replacing(path) as stream:
+            writer = KaldiWriter(stream, binary)
+            writer.token("ContextDependency")
+            writer.integer(self.width)
+            writer.integer(self.central)
+            writer.token("ToPdf")
+            _write(writer, self.root)
+            writer.token("EndContextDependency")
+
+
+def _leaves(node: Node | None) -> Iterator[Leaf]:
+    if isinstance(node, Leaf):
+        yield node
+    for child in _children(node):
+        yield from _leaves(child)
+
+
+def _keys(node: Node | None) -> Iterator[int]:
+    if isinstance(node, Split | Table):
+        yield node.key
+    for child in _children(node):
+        yield from _keys(child)
+
+
+def _children(node: Node | None) -> tuple[Node | None, ...]:
+    if isinstance(node, Table):
+        return node.children
+    return (node.yes, node.no) if isinstance(node, Split) else ()
+
+
+def _walk(node: Node | None, context: Context) -> Iterator[tuple[int, Context]]:
+    """The leaves under `node` that some completion of `context` reaches, each with what is then known."""
+    if isinstance(node, Leaf):
+        yield node.pdf, context
+    elif isinstance(node, Table):
+        for value, child in enumerate(node.children):
+            if node.key not in context or value in context[node.key]:
+                yield from _walk(child, {**context, node.key: frozenset({value})})
+    elif isinstance(node, Split):
+        if node.key not in context:
+            yield from _walk(node.yes, {**context, node.key: node.yes_set})
+            yield from _walk(node.no, context)
+        else:
+            known = context[node.key]
+            if yes := known & node.yes_set:
+                yield from _walk(node.yes, {**context, node.key: yes})
+            if no := known - node.yes_set:
+                yield from _walk(node.no, {**context, node.key: no})
+
+
+def _stub(key: int, sets: list[list[int]], num_pdf_classes: Mapping[int, int], first: int) -> tuple[Node, int]:
+    """A tree over `sets`, and the next free pdf: a table if each set is one phone, otherwise questions that halve them."""
+    if len(sets) == 1:
+        count = max(num_pdf_classes[phone] for phone in sets[0])
+        return Table(PDF_CLASS, tuple(Leaf(first + i) for i in range(count))), first + count
+    highest = max(phone for phones in sets for phone in phones)
+    if all(len(phones) == 1 for phones in sets) and len(sets) <= 2 * highest:
+        table: list[Node | None] = [None] * (highest + 1)
+        for phones in sets:
+            table[phones[0]], first = _stub(key, [phones], num_pdf_classes, first)
+        return Table(key, tuple(table)), first
+    half = len(sets) // 2
+    yes, first = _stub(key, sets[:half], num_pdf_classes, first)
+    no, first = _stub(key, sets[half:], num_pdf_classes, first)
+    return Split(key, frozenset(phone for phones in sets[:half] for phone in phones), yes, no), first
+
+
+def _read(reader: KaldiReader) -> Node | None:
+    kind = reader.expect("CE", "TE", "SE", "NULL")
+    if kind == "NULL":
+        return None
+    if kind == "CE":
+        pdf = reader.integer("pdf")
+        if pdf < 0:
+            reader.fail(f"pdf {pdf}")
+        return Leaf(pdf)
+    key = reader.integer("key")
+    if kind == "TE":
+        size = reader.count(3, "table size")
+        reader.expect("(")
+        table = Table(key, tuple(_read(reader) for _ in range(size)))
+        reader.expect(")")
+        return table
+    values = frozenset(reader.integers().tolist())
+    reader.expect("{")
+    yes, no = _read(reader), _read(reader)
+    reader.expect("}")
+    if yes is None or no is None:
+        reader.fail("a question with one answer")
+    return Split(key, values, yes, no)
+
+
+def _write(writer: KaldiWriter, node: Node | None) -> None:
+    if node is None:
+        writer.token("NULL")
+    elif isinstance(node, Leaf):
+        writer.token("CE")
+        writer.integer(node.pdf)
+    elif isinstance(node, Table):
+        writer.token("TE")
+        writer.integer(node.key)
+        writer.unsigned(len(node.children))
+        _write_children(writer, "(", node.children, ")")
+    else:
+        writer.token("SE")
+        writer.integer(node.key)
+        writer.integers(sorted(node.yes_set))
+        _write_children(writer, "{", (node.yes, node.no), "}")
+
+
+def _write_children(writer: KaldiWriter, opening: str, children: Sequence[Node | None], closing: str) -> None:
+    writer.token(opening)
+    for child in children:
+        _write(writer, child)
+    writer.token(closing)
+    writer.line()
