@@ -1,1 +1,1 @@
-"""Alignment of words, error rates, weight tuning, significance."""
+"""Alignment of token sequences, error rates, weight tuning, significance."""

@@ -1,0 +1,114 @@
+"""Confidence intervals and paired comparison of error rates by resampling (Bisani and Ney, ICASSP 2004)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelam.errors import KernelamError
+from kernelam.scoring.wer import WerResult
+
+REPLICATES = 10_000
+_BLOCK = 1 << 21  # draws in memory at once
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """Rates of replicates: Σ errors / Σ words over as many units as there are, drawn with replacement."""
+
+    rates: np.ndarray
+    units: int
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The central 95 % of the replicates; None of a single unit, which resampling cannot vary."""
+        if self.units < 2:
+            return None
+        low, high = np.quantile(self.rates, [0.025, 0.975])
+        return float(low), float(high)
+
+    @property
+    def kaldi_line(self) -> str:
+        """What compute-wer-bootci prints: mean ± 1.96 standard deviations of the replicates."""
+        mean, half = 100 * self.rates.mean(), 196 * self.rates.std()
+        return f"Set1: %WER {mean:.2f} 95% Conf Interval [ {mean - half:.2f}, {mean + half:.2f} ]"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How a system compares with a baseline on the same references."""
+
+    difference: float  # rate of the system - rate of the baseline: negative is better
+    interval: tuple[float, float]  # the central 95 % of the replicates' differences
+    p: float  # two-sided: twice the share of replicates on the other side of zero, or on it
+    improved: float  # share of replicates in which the system makes fewer errors than the baseline
+
+
+def bootstrap(
+    result: WerResult, utt2spk: Mapping[str, str] | None = None, replicates: int = REPLICATES, seed: int = 0
+) -> Bootstrap:
+    """Resample utterances, or, with `utt2spk`, speakers: errors of one speaker's utterances are not independent."""
+    units = _units([result], utt2spk)
+    errors, words = _resample(units, replicates, seed)
+    return Bootstrap(errors[words > 0] / words[words > 0], units.shape[1])
+
+
+def compare(
+    baseline: WerResult,
+    system: WerResult,
+    utt2spk: Mapping[str, str] | None = None,
+    replicates: int = REPLICATES,
+    seed: int = 0,
+) -> Comparison:
+    """Resample the same utterances (or speakers) for both systems.
+
+    p = 2 min(#{δ* ≤ 0} + 1, #{δ* ≥ 0} + 1) / (replicates + 1), at most 1: below 0.05 where the interval excludes zero.
+    """
+    _check_same_references(baseline, system)
+    units = _units([baseline, system], utt2spk)
+    if units.shape[1] < 2:
+        raise KernelamError(f"one {'speaker' if utt2spk else 'utterance'} is not enough to compare two systems on")
+    base_errors, errors, words = _resample(units, replicates, seed)
+    delta = errors - base_errors
+    p = 2 * (1 + min(np.sum(delta <= 0), np.sum(delta >= 0))) / (replicates + 1)
+    low, high = np.quantile(delta[words > 0] / words[words > 0], [0.025, 0.975])
+    return Comparison(
+        system.total.rate - baseline.total.rate,
+        (float(low), float(high)),
+        min(1.0, float(p)),
+        float(np.mean(delta < 0)),
+    )
+
+
+def _check_same_references(a: WerResult, b: WerResult) -> None:
+    if odd := sorted(a.utterances.keys() ^ b.utterances.keys()):
+        raise KernelamError(f"the two systems were not scored on the same utterances: only one has {odd[0]}")
+    for utt, counts in a.utterances.items():
+        if counts.ref_words != b.utterances[utt].ref_words:
+            raise KernelamError(f"the two systems were not scored on the same reference: {utt} differs in length")
+
+
+def _units(results: list[WerResult], utt2spk: Mapping[str, str] | None) -> np.ndarray:
+    """Rows: errors of each result, then reference words. Columns: utterances, or speakers."""
+    first = results[0].utterances
+    columns = [[r.utterances[utt].errors for r in results] + [counts.ref_words] for utt, counts in first.items()]
+    table = np.array(columns, dtype=np.int64).T
+    if utt2spk is None:
+        return table
+    if unknown := [utt for utt in first if utt not in utt2spk]:
+        raise KernelamError(f"utt2spk has no speaker for {unknown[0]}")
+    speakers, index = np.unique([utt2spk[utt] for utt in first], return_inverse=True)
+    return np.stack([np.bincount(index, row, len(speakers)) for row in table])
+
+
+def _resample(table: np.ndarray, replicates: int, seed: int) -> np.ndarray:
+    """Sums of every row over columns drawn with replacement: rows × replicates."""
+    rng = np.random.default_rng(seed)
+    count = table.shape[1]
+    block = max(1, _BLOCK // count)
+    sums = np.empty((len(table), replicates))
+    for start in range(0, replicates, block):
+        picks = rng.integers(count, size=(min(block, replicates - start), count), dtype=np.int32)
+        for row, values in zip(sums, table, strict=True):
+            row[start : start + block] = values[picks].sum(axis=1)
+    return sums

@@ -1,0 +1,81 @@
+"""Error rates of a set of utterances, and Kaldi's compute-wer text of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from kernelam.errors import KernelamError
+from kernelam.scoring.alignment import ErrorCounts, TokenMap, count_errors
+
+Transcripts = Mapping[str, Sequence[str]]
+"""Utterance → words."""
+
+
+@dataclass(frozen=True)
+class WerResult:
+    """Counts of every scored utterance, in C order of their names, and the utterances that had no hypothesis."""
+
+    utterances: dict[str, ErrorCounts]
+    missing: tuple[str, ...] = ()
+
+    @cached_property
+    def total(self) -> ErrorCounts:
+        return sum(self.utterances.values(), ErrorCounts())
+
+    @cached_property
+    def sentence_errors(self) -> int:
+        return sum(counts.errors > 0 for counts in self.utterances.values())
+
+    @property
+    def wer_line(self) -> str:
+        """%WER 13.45 [ 2708 / 20138, 358 ins, 330 del, 2020 sub ], and [PARTIAL] where a hypothesis was missing."""
+        t = self.total
+        counts = f"{t.errors} / {t.ref_words}, {t.insertions} ins, {t.deletions} del, {t.substitutions} sub"
+        return f"%WER {_percent(t.errors, t.ref_words)} [ {counts} ]{' [PARTIAL]' if self.missing else ''}"
+
+    @property
+    def text(self) -> str:
+        """What compute-wer prints."""
+        wrong, scored = self.sentence_errors, len(self.utterances)
+        return (
+            f"{self.wer_line}\n"
+            f"%SER {_percent(wrong, scored)} [ {wrong} / {scored} ]\n"
+            f"Scored {scored} sentences, {len(self.missing)} not present in hyp.\n"
+        )
+
+
+def _percent(part: int, whole: int) -> str:
+    """Two decimals of the quotient rounded to single precision first, as Kaldi has it."""
+    return f"{np.float32(100.0 * part / whole):.2f}"
+
+
+def compute_wer(
+    refs: Transcripts,
+    hyps: Transcripts,
+    mode: Literal["all", "present", "strict"] = "all",
+    token_map: TokenMap = list,
+) -> WerResult:
+    """Score `hyps` against `refs`.
+
+    A missing hypothesis counts as all deletions (all), is left out of the rate (present), or is an error (strict).
+    """
+    if not refs:
+        raise KernelamError("the reference is empty: there is nothing to score")
+    missing = tuple(sorted(refs.keys() - hyps.keys()))
+    if unknown := sorted(hyps.keys() - refs.keys()):
+        raise KernelamError(
+            f"{len(unknown)} utterances have a hypothesis but no reference, first {unknown[0]}:"
+            " score against the text of the data that were decoded"
+        )
+    if missing and mode == "strict":
+        raise KernelamError(f"{len(missing)} of {len(refs)} utterances have no hypothesis, first {missing[0]}")
+    scored = sorted(hyps if mode == "present" else refs)
+    result = WerResult(
+        {utt: count_errors(token_map(refs[utt]), token_map(hyps.get(utt, ()))) for utt in scored}, missing
+    )
+    if result.total.ref_words == 0:
+        raise KernelamError(f"the reference of the {len(scored)} utterances to score has no words: there is no rate")
+    return result
