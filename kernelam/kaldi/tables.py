@@ -19,32 +19,39 @@ def lines(path: str | Path) -> Iterator[str]:
         raise KernelamError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start})") from None
 
 
+def entry(line: str) -> tuple[str, str]:
+    """Identifier and rest of a line. Only space and tab separate: Unicode spaces belong to the words, as in Kaldi."""
+    key, _, value = line.strip(" \t").partition(" ")
+    if "\t" in key:
+        key, _, value = line.strip(" \t").partition("\t")
+    return key, value.strip(" \t")
+
+
 def read_table(path: str | Path, *, empty_values: bool = False, sort: bool = True) -> dict[str, str]:
     """Identifier → rest of the line, in file order. Duplicate, unsorted (if `sort`) or valueless lines are errors."""
     table: dict[str, str] = {}
-    previous = b""
+    previous = ""
     for number, line in enumerate(lines(path), 1):
-        key, _, value = line.strip().partition(" ")
+        key, value = entry(line)
         if not key:
             raise KernelamError(f"{path}, line {number}: empty line")
-        if "\t" in key:
-            key, _, value = line.strip().partition("\t")
         if key in table:
-            raise KernelamError(f"{path}, line {number}: {key} occurs twice")
-        if not value.strip() and not empty_values:
+            hint = f"; utils/fix_data_dir.sh {Path(path).parent} drops repeated lines" if sort else ""
+            raise KernelamError(f"{path}, line {number}: {key} occurs twice{hint}")
+        if not value and not empty_values:
             raise KernelamError(f"{path}, line {number}: {key} has no value")
-        if sort and key.encode() < previous:
+        if sort and key < previous:  # code points compare as their UTF-8 bytes do: this is C order
             raise KernelamError(
-                f"{path}, line {number}: {key} comes after {previous.decode()}, which is not C order;"
+                f"{path}, line {number}: {key} comes after {previous}, which is not C order;"
                 f" utils/fix_data_dir.sh {Path(path).parent} sorts it"
             )
-        previous = key.encode()
-        table[key] = value.strip()
+        previous = key
+        table[key] = value
     return table
 
 
 def write_table(path: str | Path, table: Mapping[str, str]) -> None:
     """Write `table` sorted in C order."""
     with replacing(path, "w") as stream:
-        for key in sorted(table, key=str.encode):
+        for key in sorted(table):
             stream.write(f"{key} {table[key]}".rstrip() + "\n")
