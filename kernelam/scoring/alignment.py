@@ -90,7 +90,7 @@ def _costs(ref: Sequence[str], hyp: Sequence[str]) -> np.ndarray:
 
 
 def to_characters(words: Sequence[str]) -> list[str]:
-    """The characters of the words, without spaces; <unk>, [noise] and !SIL stay whole, as when Kaldi scores characters."""
+    """The characters of the words, without spaces; as in Kaldi's character scoring <unk>, [noise], !SIL stay whole."""
     tokens: list[str] = []
     for word in words:
         whole = word == "!SIL" or (word[:1], word[-1:]) in (("<", ">"), ("[", "]"))

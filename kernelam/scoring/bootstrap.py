@@ -62,22 +62,18 @@ def compare(
 ) -> Comparison:
     """Resample the same utterances (or speakers) for both systems.
 
-    p = 2 min(#{δ* ≤ 0} + 1, #{δ* ≥ 0} + 1) / (replicates + 1), at most 1: below 0.05 where the interval excludes zero.
+    p = 2 min(#{δ* ≤ 0} + 1, #{δ* ≥ 0} + 1) / (replicates + 1), where δ* is a replicate's difference in errors; but no
+    less than 2^(1 - k), the least that a sign test on k units can give: resampling a few units understates the spread.
     """
     _check_same_references(baseline, system)
     units = _units([baseline, system], utt2spk)
-    if units.shape[1] < 2:
-        raise KernelamError(f"one {'speaker' if utt2spk else 'utterance'} is not enough to compare two systems on")
     base_errors, errors, words = _resample(units, replicates, seed)
     delta = errors - base_errors
     p = 2 * (1 + min(np.sum(delta <= 0), np.sum(delta >= 0))) / (replicates + 1)
+    p = min(1.0, max(float(p), 2.0 ** (1 - units.shape[1])))
     low, high = np.quantile(delta[words > 0] / words[words > 0], [0.025, 0.975])
-    return Comparison(
-        system.total.rate - baseline.total.rate,
-        (float(low), float(high)),
-        min(1.0, float(p)),
-        float(np.mean(delta < 0)),
-    )
+    difference = system.total.rate - baseline.total.rate
+    return Comparison(difference, (float(low), float(high)), p, float(np.mean(delta < 0)))
 
 
 def _check_same_references(a: WerResult, b: WerResult) -> None:
