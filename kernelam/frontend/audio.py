@@ -1,0 +1,103 @@
+"""The sound of a data directory: wav.scp, with or without segments."""
+
+import io
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelam.errors import KernelamError
+from kernelam.kaldi.datadir import DataDir, Segment, pick
+from kernelam.kaldi.pipes import is_pipe, output_of
+
+Samples = NDArray[np.float32]
+
+MAX_OVERSHOOT = (
+    0.5  # seconds by which a segment may end behind its recording and is cut, as in Kaldi's extract-segments
+)
+
+
+def utterances(
+    data: str | Path, *, rate: float | None = None, pipes: bool = True
+) -> Iterator[tuple[str, Samples, float]]:
+    """Utterance, samples in the scale of 16-bit integers, sampling rate; in the order of utt2spk.
+
+    A recording of another rate than `rate` is an error. `pipes` allows wav.scp to run commands.
+    """
+    directory = DataDir(data)
+    wav = directory.path / "wav.scp"
+    channels = directory.reco2file_and_channel if directory.has("reco2file_and_channel") else {}
+
+    @lru_cache(maxsize=1)  # segments of one recording follow each other
+    def recording(name: str) -> tuple[Samples, float]:
+        place = pick(directory.wav_scp, name, wav)
+        where = f"{wav}, {name}: {place}"
+        if is_pipe(place) and not pipes:
+            raise KernelamError(f"{where} is a command, and commands are not allowed here")
+        sound, own_rate = _read(place, where)
+        if rate is not None and own_rate != rate:
+            raise KernelamError(
+                f"{where} is sampled at {own_rate:g} Hz, but the configuration says --sample-frequency={rate:g};"
+                " resample it or change the configuration"
+            )
+        return _channel(sound, channels.get(name), where), own_rate
+
+    for utt in directory.utts:
+        segment = pick(directory.segments, utt, directory.path / "segments") if directory.has("segments") else None
+        samples, own_rate = recording(segment.recording if segment else utt)
+        if segment:
+            samples = cut(samples, own_rate, segment, f"{directory.path / 'segments'}, {utt}")
+        yield utt, samples, own_rate
+
+
+def _read(place: str, where: str) -> tuple[NDArray[np.float32], float]:
+    """Samples × channels and the rate of a file or of the output of a command."""
+    import soundfile
+
+    source: str | io.BytesIO = place
+    if is_pipe(place):
+        content = output_of(place, where)
+        source, size = io.BytesIO(content), len(content)
+    elif Path(place).is_file():
+        size = Path(place).stat().st_size
+    else:
+        raise KernelamError(f"{where}: no such file")
+    if size == 0:
+        raise KernelamError(f"{where} is empty, there is no sound in it")
+    try:
+        sound, rate = soundfile.read(source, dtype="float32", always_2d=True)
+    except (soundfile.SoundFileError, OSError) as error:
+        reason = str(getattr(error, "error_string", error)).rstrip(".")
+        raise KernelamError(f"{where} cannot be read as sound: {reason}") from None
+    if len(sound) == 0:
+        raise KernelamError(f"{where} has no samples")
+    return sound * np.float32(32768), float(rate)
+
+
+def _channel(sound: NDArray[np.float32], file_and_channel: tuple[str, str] | None, where: str) -> Samples:
+    """The one channel, or the one that reco2file_and_channel names: A or 1 is the first."""
+    count = sound.shape[1]
+    if count == 1:
+        return sound[:, 0]
+    if file_and_channel is None:
+        raise KernelamError(
+            f"{where} has {count} channels; name the one to use in reco2file_and_channel (A or B), or let a command"
+            " in wav.scp take it out"
+        )
+    index = "A1B2".index(file_and_channel[1]) // 2
+    if index >= count:
+        raise KernelamError(f"{where} has {count} channels, but reco2file_and_channel asks for {file_and_channel[1]}")
+    return np.ascontiguousarray(sound[:, index])
+
+
+def cut(samples: Samples, rate: float, segment: Segment, where: str) -> Samples:
+    """The samples from ⌊start · rate⌋ to ⌊end · rate⌋."""
+    first, last = int(segment.start * rate), int(segment.end * rate)
+    if first >= len(samples) or last >= len(samples) + MAX_OVERSHOOT * rate:
+        raise KernelamError(
+            f"{where} is {segment.start:g}–{segment.end:g} s of {segment.recording}, which is only"
+            f" {len(samples) / rate:g} s long"
+        )
+    return samples[first:last]

@@ -1,0 +1,66 @@
+"""Cepstral mean and variance normalisation by speaker.
+
+Statistics are Kaldi's 2 × (D + 1) doubles: Σx and the number of frames; Σx² and 0.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelam.errors import KernelamError
+from kernelam.kaldi.ark import ArkWriter, Matrix, MatrixScp
+from kernelam.kaldi.datadir import DataDir, pick
+
+_VARIANCE_FLOOR = 1e-20
+
+
+def cmvn_stats(utterances: Iterable[Matrix]) -> NDArray[np.float64]:
+    """The statistics of one speaker; sums are taken utterance by utterance in the order given."""
+    stats: NDArray[np.float64] | None = None
+    for feats in utterances:
+        wide = feats.astype(np.float64)
+        rows = np.zeros((2, feats.shape[1] + 1))
+        rows[0, :-1], rows[0, -1] = wide.sum(axis=0), len(feats)
+        rows[1, :-1] = np.square(wide).sum(axis=0)
+        stats = rows if stats is None else stats + rows
+    if stats is None:
+        raise KernelamError("a speaker without utterances has no CMVN statistics")
+    return stats
+
+
+def apply(
+    feats: Matrix, stats: Matrix, norm_means: bool = True, norm_vars: bool = False, where: str = "CMVN"
+) -> NDArray[np.float32]:
+    """x − μ, or (x − μ) / σ with σ² floored at 1e-20; `where` names the utterance in errors."""
+    feats = feats.astype(np.float32, copy=False)
+    if not norm_means:
+        if norm_vars:
+            raise KernelamError(f"{where}: variances cannot be normalised without means; use --norm-means=true")
+        return feats
+    if stats.shape != (2, feats.shape[1] + 1):
+        raise KernelamError(
+            f"{where}: statistics are {stats.shape[0]} × {stats.shape[1]}, but features of {feats.shape[1]} dimensions"
+            f" need 2 × {feats.shape[1] + 1}; run steps/compute_cmvn_stats.sh again"
+        )
+    count = stats[0, -1]
+    if count < 1:
+        raise KernelamError(f"{where}: statistics are of {count:g} frames; run steps/compute_cmvn_stats.sh again")
+    mean = stats[0, :-1] / count
+    if not norm_vars:
+        return feats - mean.astype(np.float32)
+    scale = 1 / np.sqrt(np.maximum(stats[1, :-1] / count - mean**2, _VARIANCE_FLOOR))
+    return feats * scale.astype(np.float32) - (mean * scale).astype(np.float32)
+
+
+def write_cmvn(data: str | Path, ark_path: str | Path) -> None:
+    """Statistics of every speaker of a data directory, into `ark_path` and the directory's cmvn.scp."""
+    directory = DataDir(data)
+    scp = directory.path / "feats.scp"
+    feats = MatrixScp(scp)
+    with ArkWriter(ark_path, directory.path / "cmvn.scp") as writer:
+        for speaker, utts in directory.spk2utt.items():
+            for utt in utts:
+                pick(feats, utt, scp)
+            writer.write(speaker, cmvn_stats(feats[utt] for utt in utts))

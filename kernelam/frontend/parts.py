@@ -1,0 +1,68 @@
+"""Features of a data directory: each job makes a part, and the parts merge to the same bytes however many they were.
+
+A part is a folder with feats.ark, feats.scp, utt2dur and frame_shift.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from kernelam.errors import KernelamError
+from kernelam.files import replacing
+from kernelam.frontend.audio import utterances
+from kernelam.frontend.features import Extractor
+from kernelam.kaldi.ark import ArkWriter, MatrixScp
+from kernelam.kaldi.datadir import DataDir, pick
+from kernelam.kaldi.tables import lines, read_table, write_table
+from kernelam.progress import progress
+
+
+def make_part(data: str | Path, part: str | Path, extract: Extractor, *, compress: bool) -> None:
+    """The features of every utterance of `data`, into the folder `part`."""
+    part = Path(part)
+    durations: dict[str, str] = {}
+    with ArkWriter(part / "feats.ark", part / "feats.scp", compress=compress) as writer:
+        sounds = utterances(data, rate=extract.rate)
+        for utt, samples, rate in progress(sounds, "features", total=len(DataDir(data).utts)):
+            feats = extract(samples)
+            if len(feats) == 0:
+                raise KernelamError(
+                    f"{data}, {utt}: {len(samples)} samples ({len(samples) / rate:g} s) are too few for one frame;"
+                    f" delete it from utt2spk and run utils/fix_data_dir.sh {data}"
+                )
+            writer.write(utt, feats)
+            durations[utt] = f"{len(samples) / rate:.7g}"
+        write_table(part / "utt2dur", durations)
+        _write_line(part / "frame_shift", f"{extract.frame_shift:g}")
+
+
+def merge_parts(data: str | Path, ark_path: str | Path, parts: Sequence[str | Path]) -> None:
+    """The parts as one archive, and in `data` utt2num_frames, utt2dur, frame_shift and, last of all, feats.scp."""
+    directory = DataDir(data)
+    found: dict[str, MatrixScp] = {}
+    durations: dict[str, str] = {}
+    shifts: set[str] = set()
+    for part in map(Path, parts):
+        scp = MatrixScp(part / "feats.scp")
+        found.update(dict.fromkeys(scp, scp))
+        durations.update(read_table(part / "utt2dur"))
+        shifts.update(lines(part / "frame_shift"))
+    if len(shifts) != 1:
+        raise KernelamError(f"the parts of {data} have different frame shifts: {' '.join(sorted(shifts))}")
+    dims = {scp.dim for scp in found.values()}
+    if len(dims) != 1:
+        raise KernelamError(f"the parts of {data} have different dimensions: {' '.join(map(str, sorted(dims)))}")
+    utts = directory.utts
+    for utt in utts:
+        if utt not in found:
+            raise KernelamError(f"{data}: no part has features of utterance {utt}; make them again")
+    with ArkWriter(ark_path, directory.path / "feats.scp") as writer:
+        for utt in utts:
+            writer.write_record(utt, found[utt].record(utt))
+        write_table(directory.path / "utt2num_frames", {utt: str(found[utt].num_frames(utt)) for utt in utts})
+        write_table(directory.path / "utt2dur", {utt: pick(durations, utt, Path(data) / "utt2dur") for utt in utts})
+        _write_line(directory.path / "frame_shift", shifts.pop())
+
+
+def _write_line(path: Path, line: str) -> None:
+    with replacing(path, "w") as stream:
+        stream.write(line + "\n")
