@@ -14,7 +14,7 @@ NO_PDF = -1
 
 @dataclass(frozen=True)
 class State:
-    """One HMM state. `pdf_class` scores transitions that leave it, `self_loop_pdf_class` its self-loop (chain models only differ)."""
+    """`pdf_class` scores what leaves the state, `self_loop_pdf_class` what stays; they differ in chain models only."""
 
     pdf_class: int
     self_loop_pdf_class: int
@@ -30,7 +30,7 @@ Entry = tuple[State, ...]
 
 @dataclass(frozen=True)
 class Topology:
-    """`entries[phone_entry[phone]]` are the states of `phone`; the last state is final and has neither pdf nor transitions."""
+    """`entries[phone_entry[phone]]` are the states of `phone`; the last is final: it has neither pdf nor transitions."""
 
     entries: tuple[Entry, ...]
     phone_entry: dict[int, int]
@@ -56,7 +56,7 @@ class Topology:
     def left_to_right(
         cls, nonsilence: Sequence[int], silence: Sequence[int], num_nonsil_states: int = 3, num_sil_states: int = 5
     ) -> "Topology":
-        """Bakis models for speech; for silence the inner states are joined each with each, as Kaldi's gen_topo.pl does."""
+        """Bakis models for speech; for silence the inner states are joined each with each, as in Kaldi's recipes."""
         bakis = tuple(_state(i, {i: 0.75, i + 1: 0.25}) for i in range(num_nonsil_states))
         entries = [(*bakis, _state(NO_PDF, {})), _silence(num_sil_states)]
         groups = [(states, phones) for states, phones in zip(entries, (nonsilence, silence), strict=True) if phones]
@@ -80,6 +80,19 @@ class Topology:
             reader.expect("</Topology>")
         topology._check(reader)
         return topology
+
+    def topo_text(self) -> list[str]:
+        """The lines of a `topo` file."""
+        rows = ["<Topology>"]
+        for number, entry in enumerate(self.entries):
+            phones = " ".join(str(phone) for phone in self.phones if self.phone_entry[phone] == number)
+            rows += ["<TopologyEntry>", "<ForPhones>", phones, "</ForPhones>"]
+            for index, state in enumerate(entry):
+                pdf = f" <PdfClass> {state.pdf_class}" if state.emits else ""
+                arcs = "".join(f" <Transition> {to} {probability:.15g}" for to, probability in state.transitions)
+                rows.append(f"<State> {index}{pdf}{arcs} </State>")
+            rows.append("</TopologyEntry>")
+        return [*rows, "</Topology>"]
 
     def write(self, writer: KaldiWriter) -> None:
         writer.token("<Topology>")
@@ -150,7 +163,7 @@ class Topology:
 
 
 def _state(pdf_class: int, transitions: dict[int, float]) -> State:
-    return State(pdf_class, pdf_class, tuple((to, float(np.float32(p))) for to, p in transitions.items()))
+    return State(pdf_class, pdf_class, tuple(transitions.items()))
 
 
 def _silence(count: int) -> Entry:

@@ -1,7 +1,7 @@
 """The transition model: transition-ids, what each stands for, and their probabilities.
 
 A transition-state is a tuple (phone, HMM state, forward pdf, self-loop pdf); the tuples are sorted and numbered from 1.
-The transition-ids number the transitions out of the transition-states in order, from 1; index 0 of every array is unused.
+The transition-ids number the transitions out of the transition-states in order, from 1; no array's index 0 is used.
 """
 
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ class TransitionModel:
                 tuples |= {TransitionState(phone, number, *pair) for pair in pairs}
         ordered = tuple(sorted(tuples))
         probabilities = [p for t in ordered for _, p in topology.states(t.phone)[t.hmm_state].transitions]
-        return cls(topology, ordered, np.log(np.array([1.0, *probabilities])).astype(np.float32))
+        return cls(topology, ordered, np.log(np.array([1.0, *probabilities], np.float32)))
 
     @property
     def num_pdfs(self) -> int:
@@ -63,7 +63,7 @@ class TransitionModel:
 
     @cached_property
     def _table(self) -> NDArray[np.int64]:
-        """A row for each transition-id: transition-state, index in it, destination, and whether it is a self-loop, final."""
+        """By transition-id: transition-state, index in it, destination, whether it is a self-loop, whether final."""
         rows = [(0, 0, 0, 0, 0)]
         for number, (phone, state, _, _) in enumerate(self.tuples, 1):
             states = self.topology.states(phone)
@@ -131,8 +131,8 @@ class TransitionModel:
         return self.log_probs - self.non_self_loop_log_prob[self.transition_state]
 
     def log_prob(self, transition_scale: float = 1.0, self_loop_scale: float = 1.0) -> NDArray[np.float64]:
-        """By transition-id, as Kaldi adds them to graphs compiled without: leaving a state costs self_loop_scale times the
-        log-probability of leaving it and transition_scale times that of where it goes; staying, self_loop_scale times."""
+        """By transition-id, scaled as in graphs: staying in a state counts self_loop_scale · log p(self-loop), leaving it
+        self_loop_scale · log(1 - p(self-loop)) + transition_scale · log p(transition | no self-loop)."""
         leaving = self_loop_scale * self.non_self_loop_log_prob[self.transition_state].astype(np.float64)
         scaled = leaving + transition_scale * self.log_prob_ignoring_self_loops.astype(np.float64)
         scaled[self.is_self_loop] = self_loop_scale * self.log_probs[self.is_self_loop].astype(np.float64)

@@ -155,7 +155,7 @@ def _walk(node: Node | None, context: Context) -> Iterator[tuple[int, Context]]:
 
 
 def _stub(key: int, sets: list[list[int]], num_pdf_classes: Mapping[int, int], first: int) -> tuple[Node, int]:
-    """A tree over `sets`, and the next free pdf: a table if each set is one phone, otherwise questions that halve them."""
+    """A tree over `sets` and the next free pdf: a table if each set is one phone, otherwise questions that halve."""
     if len(sets) == 1:
         count = max(num_pdf_classes[phone] for phone in sets[0])
         return Table(PDF_CLASS, tuple(Leaf(first + i) for i in range(count))), first + count

@@ -1,7 +1,7 @@
 """Kaldi's basic types as its programs store them, in text or, after the mark \\0B, in binary.
 
 Binary: a token ends in a space; an integer is a byte with its size (negative if unsigned) and its little-endian bytes;
-a float likewise; a float vector is `FV ` or `DV `, its length and its data, a matrix `FM ` or `DM `, rows, columns, data.
+a float likewise; a float vector is `FV ` or `DV `, its length, its data; a matrix `FM ` or `DM `, rows, columns, data.
 """
 
 import gzip

@@ -1,0 +1,188 @@
+"""OpenFst's binary files (vector and const, tropical weights) as arrays, checked before OpenFst itself sees them."""
+
+import struct
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import kaldifst
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelam.errors import KernelamError
+from kernelam.files import replacing
+from kernelam.kaldi.binary import read_bytes
+
+_MAGIC, _SYMBOLS_MAGIC = 2125659606, 2125658996
+_HAS_ISYMBOLS, _HAS_OSYMBOLS, _IS_ALIGNED = 1, 2, 4
+_EXPANDED, _MUTABLE = 1, 2  # the only properties we claim; OpenFst works out the others
+ARC = np.dtype([("ilabel", "<i4"), ("olabel", "<i4"), ("weight", "<f4"), ("nextstate", "<i4")])
+_CONST_STATE = np.dtype(
+    [("final", "<f4"), ("pos", "<u4"), ("narcs", "<u4"), ("niepsilons", "<u4"), ("noepsilons", "<u4")]
+)
+
+
+@dataclass
+class Fst:
+    """State s has the arcs offsets[s] … offsets[s + 1]; `final` is infinite where a state is not final."""
+
+    start: int
+    final: NDArray[np.float32]
+    offsets: NDArray[np.int64]
+    arcs: NDArray[np.void]
+
+    @property
+    def source(self) -> NDArray[np.int64]:
+        """By arc: the state it leaves."""
+        return np.repeat(np.arange(len(self.final)), np.diff(self.offsets))
+
+    @classmethod
+    def of(cls, start: int, final: NDArray, source: NDArray, arcs: NDArray[np.void]) -> "Fst":
+        """From arcs in any order; those of one state keep theirs."""
+        order = np.argsort(source, kind="stable")
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(source, minlength=len(final)))])
+        return cls(start, np.asarray(final, np.float32), offsets, arcs[order])
+
+    @classmethod
+    def from_kaldifst(cls, fst: kaldifst.StdVectorFst) -> "Fst":
+        with tempfile.NamedTemporaryFile(prefix="kernelam-", suffix=".fst") as file:
+            fst.write(file.name)
+            return parse(Path(file.name).read_bytes(), file.name)
+
+    def to_kaldifst(self) -> kaldifst.StdVectorFst:
+        with tempfile.NamedTemporaryFile(prefix="kernelam-", suffix=".fst") as file:
+            file.write(self.vector_bytes())
+            file.flush()
+            return kaldifst.StdVectorFst.read(file.name)
+
+    def vector_bytes(self) -> bytes:
+        """A vector FST: each state's final weight and number of arcs, then its arcs."""
+        words = np.zeros(3 * len(self.final) + 4 * len(self.arcs), "<u4")
+        states = 3 * np.arange(len(self.final)) + 4 * self.offsets[:-1]
+        words[states] = self.final.view("<u4")
+        words[states + 1] = np.diff(self.offsets)
+        where = 3 * (self.source + 1) + 4 * np.arange(len(self.arcs))
+        words[where[:, None] + np.arange(4)] = self.arcs.view("<u4").reshape(-1, 4)
+        return self._header("vector", _EXPANDED | _MUTABLE, 0) + words.tobytes()
+
+    def const_bytes(self) -> bytes:
+        """A const FST, the form in which Kaldi keeps decoding graphs: all states, then all arcs."""
+        states = np.empty(len(self.final), _CONST_STATE)
+        states["final"], states["pos"], states["narcs"] = self.final, self.offsets[:-1], np.diff(self.offsets)
+        for field, label in (("niepsilons", "ilabel"), ("noepsilons", "olabel")):
+            states[field] = np.diff(np.concatenate([[0], np.cumsum(self.arcs[label] == 0)])[self.offsets])
+        return self._header("const", _EXPANDED, len(self.arcs)) + states.tobytes() + self.arcs.tobytes()
+
+    def _header(self, kind: str, properties: int, num_arcs: int) -> bytes:
+        names = b"".join(struct.pack("<i", len(name)) + name for name in (kind.encode(), b"standard"))
+        rest = struct.pack("<iiQqqq", 2, 0, properties, self.start, len(self.final), num_arcs)
+        return struct.pack("<i", _MAGIC) + names + rest
+
+    def save(self, path: str | Path, kind: str = "vector") -> None:
+        """Write a vector or const FST."""
+        with replacing(path) as stream:
+            stream.write(self.const_bytes() if kind == "const" else self.vector_bytes())
+
+
+def load_fst(path: str | Path) -> Fst:
+    """Read a vector or const FST of tropical weights, plain or gzipped."""
+    return parse(read_bytes(path), path)
+
+
+def parse(data: bytes, name: str | Path) -> Fst:
+    """The FST in `data`; a sentence about the file `name` if it is cut short, of another kind, or inconsistent."""
+    try:
+        fst = _parse(data)
+    except (struct.error, ValueError, IndexError) as error:
+        raise KernelamError(f"{name} is not a whole OpenFst file of tropical weights: {error}") from None
+    labels = fst.arcs["nextstate"]
+    if len(fst.final) and not 0 <= fst.start < len(fst.final):
+        raise KernelamError(f"{name} is damaged: its start state {fst.start} is not among its {len(fst.final)} states")
+    if len(labels) and not (labels.min() >= 0 and labels.max() < len(fst.final)):
+        raise KernelamError(f"{name} is damaged: an arc leads to a state that is not there")
+    if len(labels) and min(fst.arcs["ilabel"].min(), fst.arcs["olabel"].min()) < 0:
+        raise KernelamError(f"{name} is damaged: an arc has a negative label")
+    if np.isnan(fst.final).any() or np.isnan(fst.arcs["weight"]).any():
+        raise KernelamError(f"{name} is damaged: a weight is not a number")
+    return fst
+
+
+def fst_kind(data: bytes) -> str:
+    """`vector`, `const`, … as the header says; empty if it is no FST."""
+    try:
+        return _string(data, 4)[0] if struct.unpack_from("<i", data)[0] == _MAGIC else ""
+    except (struct.error, ValueError):
+        return ""
+
+
+def _string(data: bytes, position: int) -> tuple[str, int]:
+    (length,) = struct.unpack_from("<i", data, position)
+    if not 0 <= length <= len(data) - position - 4:
+        raise ValueError("a name in its header is cut short")
+    return data[position + 4 : position + 4 + length].decode("utf-8", "replace"), position + 4 + length
+
+
+def _parse(data: bytes) -> Fst:
+    if struct.unpack_from("<i", data)[0] != _MAGIC:
+        raise ValueError("it does not begin as one")
+    kind, position = _string(data, 4)
+    arc_type, position = _string(data, position)
+    version, flags, _, start, num_states, num_arcs = struct.unpack_from("<iiQqqq", data, position)
+    position += 40
+    if arc_type != "standard" or kind not in ("vector", "const"):
+        raise ValueError(f"its type is {kind[:20]!r} with {arc_type[:20]!r} arcs")
+    for flag in (_HAS_ISYMBOLS, _HAS_OSYMBOLS):
+        if flags & flag:
+            position = _skip_symbols(data, position)
+    if not 0 <= num_states <= len(data) // 12 or not 0 <= num_arcs <= len(data) // 16:
+        raise ValueError("it is shorter than its header says")
+    if kind == "vector":
+        return _parse_vector(data, position, start, num_states)
+    return _parse_const(data, position, start, num_states, num_arcs, version == 1 or bool(flags & _IS_ALIGNED))
+
+
+def _skip_symbols(data: bytes, position: int) -> int:
+    magic = struct.unpack_from("<i", data, position)[0]
+    if magic != _SYMBOLS_MAGIC:
+        raise ValueError("a symbol table is missing")
+    _, position = _string(data, position + 4)
+    _, count = struct.unpack_from("<qq", data, position)
+    position += 16
+    for _ in range(count):
+        _, position = _string(data, position)
+        position += 8
+    return position
+
+
+def _parse_vector(data: bytes, position: int, start: int, num_states: int) -> Fst:
+    state = struct.Struct("<fq")
+    final = np.empty(num_states, np.float32)
+    offsets = np.zeros(num_states + 1, np.int64)
+    begin = position
+    for number in range(num_states):
+        final[number], count = state.unpack_from(data, position)
+        if not 0 <= count <= (len(data) - position - 12) // 16:
+            raise ValueError(f"the arcs of state {number} are cut short")
+        offsets[number + 1] = offsets[number] + count
+        position += 12 + 16 * count
+    words = np.frombuffer(data, "<u4", (position - begin) // 4, begin)
+    keep = np.ones(len(words), bool)
+    heads = 3 * np.arange(num_states) + 4 * offsets[:-1]
+    keep[(heads[:, None] + np.arange(3)).ravel()] = False
+    return Fst(start, final, offsets, words[keep].view(ARC))
+
+
+def _parse_const(data: bytes, position: int, start: int, num_states: int, num_arcs: int, aligned: bool) -> Fst:
+    position = _aligned(position) if aligned else position
+    states = np.frombuffer(data, _CONST_STATE, num_states, position)
+    position += states.nbytes
+    position = _aligned(position) if aligned else position
+    arcs = np.frombuffer(data, ARC, num_arcs, position).copy()
+    offsets = np.concatenate([[0], np.cumsum(states["narcs"].astype(np.int64))])
+    if offsets[-1] != num_arcs or (states["pos"] != offsets[:-1]).any():
+        raise ValueError("its arcs do not belong to its states")
+    return Fst(start, states["final"].copy(), offsets, arcs)
+
+
+def _aligned(position: int) -> int:
+    return (position + 15) // 16 * 16
