@@ -47,7 +47,7 @@ class Batches:
         return x.to(self.device), self.labels[frames].to(self.device)
 
     def shuffled(self, size: int, seed: int, epoch: int, frames: int | None = None) -> Iterator[tuple[Tensor, Tensor]]:
-        """All frames (or the first `frames`) in an order that (seed, epoch) alone decides; the last batch may be short."""
+        """All frames (or the first `frames`) in an order that seed and epoch decide; the last batch may be short."""
         order = stream(seed, "shuffle", epoch).permutation(len(self))[:frames]
         for part in torch.split(torch.from_numpy(order), size):
             yield self.take(part)

@@ -22,6 +22,17 @@ class Pipeline:
     norm_vars: bool = False
     deltas: int = 0
 
+    @classmethod
+    def parse(cls, cmvn_opts: str, delta_order: int) -> "Pipeline":
+        """From Kaldi's option strings: '--norm-means=true --norm-vars=false', or nothing for features as they are."""
+        chosen = {"norm_means": bool(cmvn_opts), "norm_vars": False}
+        for word in cmvn_opts.split():
+            name, _, value = word.removeprefix("--").replace("-", "_").partition("=")
+            if name not in chosen or value not in ("true", "false"):
+                raise KernelamError(f"{word} is no CMVN option; there are --norm-means and --norm-vars, true or false")
+            chosen[name] = value == "true"
+        return cls(**chosen, deltas=delta_order)
+
     def settings(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -38,7 +49,7 @@ class Features(Mapping[str, np.ndarray]):
         self.utt2spk: dict[str, str] = {}
         if pipeline.norm_means or pipeline.norm_vars:
             self.utt2spk = read_table(data / "utt2spk")
-            self.stats = MatrixScp(data / "cmvn.scp", dtype=np.float64)
+            self.stats = MatrixScp(data / "cmvn.scp", double=True)
 
     def __getitem__(self, utt: str) -> np.ndarray:
         features = self.raw[utt]

@@ -36,7 +36,7 @@ def log_priors(counts: np.ndarray) -> np.ndarray:
 
 @dataclass
 class Inputs:
-    """From unspliced features to a network's inputs: (x − mean) · scale per coordinate, then frames t−left … t+right."""
+    """From features to the inputs of a model: (x − mean) · scale per coordinate, then frames t−left … t+right."""
 
     context: tuple[int, int]
     mean: np.ndarray
@@ -70,7 +70,7 @@ class PosteriorModel(AcousticModel):
 
     @abstractmethod
     def step(self, x: Tensor, labels: Tensor, rate: float) -> Tensor:
-        """One step of stochastic gradient descent on the mean log loss of a batch; returns the summed loss before it."""
+        """One step of stochastic gradient descent on the mean log loss of a batch; returns its summed loss."""
 
     @abstractmethod
     def initialise(self, seed: int) -> None:

@@ -1,5 +1,6 @@
 """Feed-forward networks: the baseline of the papers."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ class Dnn(PosteriorModel):
         """Glorot-uniform weights, biases zero; the output layer starts at zero."""
         sizes = [self.inputs.dim, *[self.width] * self.layers, self.num_classes]
         arrays: dict[str, Tensor] = {}
-        for number, (rows, columns) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+        for number, (rows, columns) in enumerate(pairwise(sizes)):
             bound = (6.0 / (rows + columns)) ** 0.5 if number < self.layers else 0.0
             drawn = stream(seed, "weights", number).uniform(-bound, bound, (rows, columns))
             arrays[f"W{number}"] = torch.from_numpy(drawn.astype(np.float32))

@@ -126,7 +126,7 @@ class GmmModel(AcousticModel):
     def read(cls, path: str | Path) -> "GmmModel":
         """The model in `path`; the options of its features stand beside it in cmvn_opts and delta_opts."""
         reader = KaldiReader.open(path)
-        transitions = TransitionModel.read_from(reader)
+        transitions = TransitionModel.read(reader)
         gmms = DiagGmms.read(reader)
         if gmms.num_pdfs != transitions.num_pdfs:
             reader.fail(f"{gmms.num_pdfs} mixtures for {transitions.num_pdfs} pdfs")
@@ -135,19 +135,15 @@ class GmmModel(AcousticModel):
     def write(self, path: str | Path) -> None:
         with replacing(path) as stream:
             writer = KaldiWriter(stream)
-            self.transitions.write_to(writer)
+            self.transitions.write(writer)
             self.gmms.write(writer)
 
 
 def read_feature_options(folder: Path) -> Pipeline:
     """Kaldi's GMM features: CMVN means unless cmvn_opts says otherwise, then deltas of the order in delta_opts."""
-    cmvn = _options(folder / "cmvn_opts")
-    delta = _options(folder / "delta_opts")
-    return Pipeline(
-        norm_means=cmvn.get("norm-means", "true") == "true",
-        norm_vars=cmvn.get("norm-vars", "false") == "true",
-        deltas=int(delta.get("delta-order", 2)),
-    )
+    cmvn, delta = (_text(folder / name) for name in ("cmvn_opts", "delta_opts"))
+    order = re.search(r"--delta-order=(\d+)", delta)
+    return Pipeline.parse(cmvn or "--norm-means=true", int(order[1]) if order else 2)
 
 
 def write_feature_options(folder: Path, pipeline: Pipeline) -> None:
@@ -158,6 +154,5 @@ def write_feature_options(folder: Path, pipeline: Pipeline) -> None:
         stream.write(f"--delta-order={pipeline.deltas}\n")
 
 
-def _options(path: Path) -> dict[str, str]:
-    text = path.read_text() if path.exists() else ""
-    return dict(re.findall(r"--([\w-]+)=(\S+)", text))
+def _text(path: Path) -> str:
+    return path.read_text().strip() if path.exists() else ""

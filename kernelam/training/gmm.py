@@ -27,7 +27,7 @@ def reestimate(gmms: DiagGmms, x: NDArray[np.float32], pdfs: NDArray[np.int32]) 
     """One step of EM given the pdf of each frame (−1: not aligned); and the mean log-likelihood before it.
 
     A Gaussian with fewer than MIN_OCCUPANCY frames is dropped, unless it is the only one of its pdf, which keeps its
-    parameters. Sums run over frames in a fixed order, so that the result does not depend on how alignment was shared out.
+    parameters. Sums run over frames in a fixed order, so the result does not depend on how alignment was shared out.
     """
     occupancy = np.zeros(len(gmms.weights))
     sums, squares = np.zeros_like(gmms.means), np.zeros_like(gmms.means)
@@ -97,7 +97,7 @@ def split(gmms: DiagGmms, counts: NDArray[np.int64], total: int, seed: int) -> D
 
 
 def _targets(gmms: DiagGmms, counts: NDArray[np.int64], total: int) -> NDArray[np.int64]:
-    """Share out `total` one by one to the pdf with the most (frames^POWER per Gaussian) that has frames for one more."""
+    """One by one, to the pdf with the most frames^POWER a Gaussian that has the frames for one more."""
     targets = np.diff(gmms.first).astype(np.int64)
     strength = np.maximum(counts, 1e-3) ** POWER
     limit = np.maximum(counts // (2 * MIN_OCCUPANCY), 1)

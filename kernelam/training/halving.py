@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 @dataclass
 class Halving:
-    """After an epoch: the rate is halved if the heldout metric improved by less than 1 %, and the weights go back to the
-    start of the epoch if it got worse. Training ends with the `max_halvings`-th halving.
+    """After an epoch the rate is halved if the heldout metric improved by less than 1 %, and the weights go back to
+    the start of the epoch if it got worse. Training ends with the `max_halvings`-th halving.
 
     The paper does not say when it ends. After k halvings the rate is 2⁻ᵏ of the first one, and what an epoch can still
     gain shrinks with it.

@@ -79,8 +79,7 @@ def fit(
 
     while len(epochs) <= options.max_epochs and not rule.ended:
         epochs.append(_epoch(model, train, heldout, options, rule, len(epochs)))
-        about = {"fingerprint": fingerprint, "rule": asdict(rule), "epochs": epochs}
-        checkpoint.write(path, model.parameters, about)
+        checkpoint.write(path, model.parameters, {"rule": asdict(rule), "epochs": epochs}, fingerprint)
         with replacing(folder / "epochs.jsonl", "w") as stream:
             stream.writelines(json.dumps(row) + "\n" for row in epochs)
     return epochs

@@ -1,0 +1,33 @@
+"""Named tensors in one safetensors file, with a description in its header. No pickle is ever loaded."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from kernelam.errors import KernelamError
+from kernelam.files import replacing
+
+
+def write_arrays(path: Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> None:
+    """Write `tensors` with `about` in the header, whole or not at all; equal contents are equal bytes."""
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    with replacing(path) as stream:
+        stream.write(save(plain, {"about": json.dumps(about, sort_keys=True)}))
+
+
+def read_arrays(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """What `write_arrays` wrote. The tensors are copies: products depend on how memory is aligned, and a view into a
+    file is aligned anyhow."""
+    try:
+        with safe_open(path, "pt") as file:
+            tensors = {name: torch.clone(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
+            return tensors, json.loads(file.metadata()["about"])
+    except FileNotFoundError:
+        raise KernelamError(f"no such file {path}") from None
+    except (SafetensorError, KeyError, TypeError, json.JSONDecodeError) as error:
+        raise KernelamError(f"{path} is damaged: {error}") from None

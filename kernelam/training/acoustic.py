@@ -1,0 +1,142 @@
+"""From data directories and alignments to a trained posterior model, the same way for every kind of model."""
+
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from kernelam.errors import KernelamError
+from kernelam.frames.batches import Batches
+from kernelam.frames.store import FrameStore
+from kernelam.frontend.pipeline import Pipeline
+from kernelam.hmm.transitions import TransitionModel
+from kernelam.kaldi.alignment import read_alignment_dir
+from kernelam.models.base import PRIOR_FLOOR, Inputs, PosteriorModel
+from kernelam.models.directory import describe, provenance, save_model
+from kernelam.progress import progress, say
+from kernelam.training.sgd import SgdOptions, fit
+
+BuildModel = Callable[[Batches, Pipeline, Inputs, np.ndarray, torch.device], PosteriorModel]
+
+
+@dataclass(frozen=True)
+class TrainingInput:
+    """Kaldi's six positionals of a training script with a heldout set, and the features it asks for."""
+
+    data: Path
+    heldout_data: Path
+    lang: Path
+    ali: Path
+    heldout_ali: Path
+    folder: Path
+    pipeline: Pipeline
+    context: tuple[int, int]
+
+
+def train_model(
+    given: TrainingInput, build: BuildModel, settings: dict[str, Any], options: SgdOptions, device: str
+) -> None:
+    """Check, pack frames, train, save; a directory whose model has the same inputs and settings is left as it is."""
+    clock = time.monotonic()
+    transitions = check_alignments(given)
+    work = given.folder / "frames"
+    stores = [
+        pack(data, ali, transitions, given.pipeline, work / name)
+        for name, data, ali in (("train", given.data, given.ali), ("heldout", given.heldout_data, given.heldout_ali))
+    ]
+    if stores[0].dim != stores[1].dim:
+        raise KernelamError(
+            f"{given.data} has {stores[0].dim} features a frame, {given.heldout_data} has {stores[1].dim}"
+        )
+    inputs = fit_inputs(stores[0], given.context)
+    told = {"settings": settings, "options": asdict(options), "data": [store.digest for store in stores]}
+    fingerprint = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    if (given.folder / "model.json").exists() and describe(given.folder).get("fingerprint") == fingerprint:
+        say(f"{given.folder} holds the model of these data and settings already")
+        shutil.rmtree(work)
+        return
+    (given.folder / "model.json").unlink(missing_ok=True)
+    place = torch.device(device)
+    train, heldout = (Batches(store, inputs.context, inputs.mean, inputs.scale, place) for store in stores)
+    counts = count_classes(stores[0], transitions.num_pdfs)
+    model = build(train, given.pipeline, inputs, counts, place)
+    say(
+        f"{sum(map(torch.numel, model.parameters.values()))} parameters, {len(train)} frames, {len(heldout)} heldout frames, {place}"
+    )
+    epochs = fit(model, train, heldout, options, given.folder, fingerprint)
+    about = {
+        "fingerprint": fingerprint,
+        "training": {**told, "frames": len(train), "epochs": len(epochs) - 1, "seconds": time.monotonic() - clock},
+        "heldout": {name: _last_kept(epochs)[name] for name in ("ce", "entropy", "erll", "frame_error")},
+        "seed": options.seed,
+        "provenance": provenance(),
+    }
+    for name in ("final.mdl", "tree", "phones.txt"):
+        shutil.copy(given.ali / name, given.folder / name)
+    save_model(given.folder, model, about)
+    (given.folder / "checkpoint.safetensors").unlink(missing_ok=True)
+    shutil.rmtree(work)
+
+
+def _last_kept(epochs: list[dict[str, Any]]) -> dict[str, Any]:
+    return next(row for row in reversed(epochs) if row.get("kept", True))
+
+
+def check_alignments(given: TrainingInput) -> TransitionModel:
+    """Everything that can disagree, before any work."""
+    transitions, heldout = (TransitionModel.load(ali / "final.mdl") for ali in (given.ali, given.heldout_ali))
+    if transitions.tuples != heldout.tuples:
+        raise KernelamError(
+            f"{given.ali}/final.mdl and {given.heldout_ali}/final.mdl number the states differently:"
+            " both alignments must come from one model"
+        )
+    lang, ali = given.lang / "phones.txt", given.ali / "phones.txt"
+    if ali.exists() and _phones(lang) != _phones(ali):
+        raise KernelamError(f"{lang} and {ali} list different phones: the alignments are of another lang directory")
+    return transitions
+
+
+def _phones(path: Path) -> list[str]:
+    if not path.exists():
+        raise KernelamError(f"no such file {path}")
+    return [line for line in path.read_text().splitlines() if not line.startswith("#")]
+
+
+def pack(data: Path, ali: Path, transitions: TransitionModel, pipeline: Pipeline, folder: Path) -> FrameStore:
+    """The frame store of the utterances of `data` that are aligned in `ali`; the others are counted and named."""
+    features, alignments = pipeline.open(data), read_alignment_dir(ali)
+    for utt, alignment in alignments.items():
+        transitions.check_ids(alignment, f"{ali}, utterance {utt}")
+    utts = [utt for utt in features if utt in alignments]
+    if not utts:
+        raise KernelamError(f"{data} and {ali} have no utterance in common")
+    if missing := [utt for utt in features if utt not in alignments]:
+        say(f"{len(missing)} of {len(features)} utterances of {data} are not aligned in {ali}, {missing[0]} first")
+    labels = {utt: transitions.ali_to_pdf(alignments[utt]) for utt in utts}
+    return FrameStore.build(folder, ((utt, features[utt]) for utt in progress(utts, f"packing {data}")), labels)
+
+
+def fit_inputs(store: FrameStore, context: tuple[int, int]) -> Inputs:
+    """Mean 0 and variance 1 over the training frames; a coordinate that never changes is left at 0."""
+    mean, deviation = store.moments()
+    if constant := int((deviation == 0).sum()):
+        say(f"{constant} of {store.dim} features never change")
+    scale = 1.0 / np.where(deviation == 0, 1.0, deviation)
+    return Inputs(context, mean.astype(np.float32), scale.astype(np.float32))
+
+
+def count_classes(store: FrameStore, num_classes: int) -> np.ndarray:
+    """Frames of each class; how many have none is said, and what that means for their priors."""
+    counts = np.bincount(store.labels, minlength=num_classes).astype(np.float64)
+    if unseen := int((counts == 0).sum()):
+        say(
+            f"{unseen} of {num_classes} classes have no training frame: their prior is {PRIOR_FLOOR:g} of the uniform one"
+        )
+    return counts
