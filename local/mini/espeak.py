@@ -1,0 +1,110 @@
+"""Speech from the espeak-ng library in the espeakng-loader wheel.
+
+What espeak says depends on what it said before: call `say` once in a process, through processes.each_alone.
+"""
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from kernelam.errors import KernelamError
+
+# Constants of speak_lib.h
+_SYNCHRONOUS, _PHONEME_EVENTS, _UTF8 = 2, 1, 1
+_RATE, _PITCH, _RANGE, _WORDGAP = 1, 3, 4, 7
+_EVENT_END, _EVENT_PHONEME = 0, 7
+
+
+class _Event(ctypes.Structure):
+    _fields_ = (
+        ("type", ctypes.c_int),
+        ("identifier", ctypes.c_uint),
+        ("text_position", ctypes.c_int),
+        ("length", ctypes.c_int),
+        ("audio_position", ctypes.c_int),
+        ("sample", ctypes.c_int),
+        ("user_data", ctypes.c_void_p),
+        ("name", ctypes.c_char * 8),
+    )
+
+
+_Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.POINTER(_Event))
+
+
+@dataclass(frozen=True)
+class Voice:
+    """A variant of the American English voice; rate in words a minute, gap between words in units of 10 ms."""
+
+    variant: str
+    pitch: int
+    rate: int
+    range: int
+    gap: int = 0
+
+
+@dataclass(frozen=True)
+class Phone:
+    """An espeak mnemonic without stress, the sample it starts at, and the word (counted from 0) it belongs to.
+
+    espeak fuses some pairs such as "on the": then the phones of both belong to the first. Pauses have word -1.
+    """
+
+    mnemonic: str
+    start: int
+    word: int
+
+
+@dataclass(frozen=True)
+class Speech:
+    samples: np.ndarray  # 16-bit
+    rate: int
+    phones: list[Phone]
+
+
+def paths() -> tuple[Path, Path]:
+    """The library and its data."""
+    try:
+        import espeakng_loader
+    except ImportError:
+        raise KernelamError(
+            "the synthetic corpus needs espeak-ng (GPL), which is not installed: pip install espeakng-loader==0.2.4"
+        ) from None
+    return Path(espeakng_loader.get_library_path()), Path(espeakng_loader.get_data_path())
+
+
+def say(words: Sequence[str], voice: Voice) -> Speech:
+    """Synthesise a sentence; a word may end in a comma, which is a short pause."""
+    path, data = paths()
+    library = ctypes.CDLL(str(path))
+    rate = library.espeak_Initialize(_SYNCHRONOUS, 0, str(data).encode(), _PHONEME_EVENTS)
+    if rate <= 0:
+        raise KernelamError(f"espeak-ng cannot read its data in {data}; reinstall espeakng-loader")
+    sound: list[bytes] = []
+    phones: list[Phone] = []
+    starts = np.cumsum([1] + [len(word) + 1 for word in words[:-1]])  # espeak counts characters from 1
+
+    def receive(samples: ctypes._Pointer, count: int, events: ctypes._Pointer) -> int:
+        if samples and count > 0:
+            sound.append(ctypes.string_at(samples, 2 * count))
+        for event in events:
+            if event.type == _EVENT_END:
+                return 0
+            if event.type == _EVENT_PHONEME:
+                mnemonic = event.name.decode().lstrip("',%=")
+                word = -1 if mnemonic.startswith("_") else int(np.searchsorted(starts, event.text_position, "right")) - 1
+                phones.append(Phone(mnemonic, event.sample, word))
+        return 0
+
+    callback = _Callback(receive)
+    library.espeak_SetSynthCallback(callback)
+    if library.espeak_SetVoiceByName(f"en-us+{voice.variant}".encode()) != 0:
+        raise KernelamError(f"espeak-ng has no voice variant {voice.variant}")
+    for parameter, value in ((_RATE, voice.rate), (_PITCH, voice.pitch), (_RANGE, voice.range), (_WORDGAP, voice.gap)):
+        library.espeak_SetParameter(parameter, value, 0)
+    text = " ".join(words).encode()
+    library.espeak_Synth(text, len(text) + 1, 0, 0, 0, _UTF8, None, None)
+    library.espeak_Synchronize()
+    return Speech(np.frombuffer(b"".join(sound), dtype=np.int16), rate, phones)
