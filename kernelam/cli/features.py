@@ -43,11 +43,12 @@ for _kind in ("mfcc", "fbank"):
 @click.argument("data", type=_PATH)
 @click.argument("ark", type=_PATH)
 @click.argument("parts", type=_PATH, nargs=-1, required=True)
-def merge(data: Path, ark: Path, parts: tuple[Path, ...]) -> None:
+@click.option("--write-utt2num-frames", type=bool, default=True)
+def merge(data: Path, ark: Path, parts: tuple[Path, ...], write_utt2num_frames: bool) -> None:
     """Merge the folders PARTS into the archive ARK and DATA's feats.scp, utt2num_frames, utt2dur, frame_shift."""
     from kernelam.frontend.parts import merge_parts
 
-    merge_parts(data, ark, parts)
+    merge_parts(data, ark, parts, utt2num_frames=write_utt2num_frames)
 
 
 @command.command()

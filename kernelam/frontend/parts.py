@@ -35,7 +35,7 @@ def make_part(data: str | Path, part: str | Path, extract: Extractor, *, compres
         _write_line(part / "frame_shift", f"{extract.frame_shift:g}")
 
 
-def merge_parts(data: str | Path, ark_path: str | Path, parts: Sequence[str | Path]) -> None:
+def merge_parts(data: str | Path, ark_path: str | Path, parts: Sequence[str | Path], *, utt2num_frames: bool) -> None:
     """The parts as one archive, and in `data` utt2num_frames, utt2dur, frame_shift and, last of all, feats.scp."""
     directory = DataDir(data)
     found: dict[str, MatrixScp] = {}
@@ -58,7 +58,10 @@ def merge_parts(data: str | Path, ark_path: str | Path, parts: Sequence[str | Pa
     with ArkWriter(ark_path, directory.path / "feats.scp") as writer:
         for utt in utts:
             writer.write_record(utt, found[utt].record(utt))
-        write_table(directory.path / "utt2num_frames", {utt: str(found[utt].num_frames(utt)) for utt in utts})
+        if utt2num_frames:
+            write_table(directory.path / "utt2num_frames", {utt: str(found[utt].num_frames(utt)) for utt in utts})
+        else:
+            (directory.path / "utt2num_frames").unlink(missing_ok=True)  # an older one would be wrong
         write_table(directory.path / "utt2dur", {utt: pick(durations, utt, Path(data) / "utt2dur") for utt in utts})
         _write_line(directory.path / "frame_shift", shifts.pop())
 

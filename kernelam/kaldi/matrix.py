@@ -24,6 +24,7 @@ Matrix = NDArray[np.floating]
 
 _CHUNK = 1 << 26  # a damaged header may ask for terabytes: never allocate more than this ahead of the data
 _MOST_ROWS_OF_CM2 = 8  # Kaldi compresses shorter matrices by two bytes: their quartiles say too little
+_LARGEST_TO_COMPRESS = 1e38  # beyond it the range may not be a float32
 _UINT16 = np.float32(1.52590218966964e-05)  # Kaldi's 1/65535
 
 
@@ -148,7 +149,7 @@ def _decode_columns(data: bytes, shape: tuple[int, int], minimum: np.float32, sp
 
 def encode(matrix: Matrix, compress: bool = False) -> bytes:
     """`matrix` from `\\0B` on: CM (CM2 up to 8 rows) when `compress`, else DM for float64 and FM for anything else."""
-    if compress and matrix.size:
+    if compress and matrix.size and max(matrix.max(), -matrix.min()) < _LARGEST_TO_COMPRESS:
         return _compressed(np.ascontiguousarray(matrix, np.float32))
     kind, dtype = (b"DM", "<f8") if matrix.dtype == np.float64 else (b"FM", "<f4")
     sizes = struct.pack("<bibi", 4, matrix.shape[0], 4, matrix.shape[1])
