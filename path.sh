@@ -83,7 +83,7 @@ _kernelam_venv() {  # .venv/ready lists the sums of the files that were installe
 _kernelam_is_ready() { [[ -x $1/bin/python && -r $1/ready ]] && _kernelam_has "$(< "$1/ready")" "$wanted"; }
 
 _kernelam_install() {
-    local log=$root/.venv-install.log python options=() quiet=-qqq
+    local log=$root/.venv-install.log python options=()
     : > "$log" || return 1
     if ! { [[ -x $1/bin/python ]] && grep -qF " $1" "$1/pyvenv.cfg" && "$1/bin/python" -m pip --version; } &> /dev/null; then
         python=$(_kernelam_python) || return 1   # no environment yet, half of one, or one that was moved here
@@ -101,8 +101,8 @@ _kernelam_install() {
     for file in requirements.txt "${files[@]}"; do
         options+=(-r "$root/$file")
     done
-    [[ -t 2 ]] && quiet=
-    if ! PIP_USER=0 "$1/bin/python" -m pip install $quiet --disable-pip-version-check --log "$log" "${options[@]}" >&2 9>&-; then
+    if [[ -t 2 ]]; then exec 3>&2; else exec 3> /dev/null; fi
+    if ! PIP_USER=0 "$1/bin/python" -m pip install --disable-pip-version-check --log "$log" "${options[@]}" >&3 2>&3; then
         _kernelam_failure "$log" "the requirements cannot be installed"
         return 1
     fi

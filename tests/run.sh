@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Set up, then run the linters, the type checker and the tests. Arguments go to pytest.
+# e.g.: tests/run.sh tests/kaldi -k tables
+set -euo pipefail
+cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
+. ./path.sh tests/requirements.txt local/mini/requirements.txt
+
+failed=()
+check() {  # run all of them, name those that failed at the end
+    echo "== $*"
+    "$@" || failed+=("$1 ${2:-}")
+}
+
+check ruff check .
+check ruff format --check .
+check mypy
+mapfile -t scripts < <(find . \( -name .git -o -name '.venv*' \) -prune -o -type f -print \
+    | xargs grep -lE -m 1 '^(#!.*[/ ]bash|# shellcheck shell=bash)$' | sort)
+if command -v shellcheck > /dev/null; then
+    echo "== shellcheck: ${#scripts[@]} scripts"
+    shellcheck "${scripts[@]}" || failed+=(shellcheck)
+elif [[ -n ${KERNELAM_CI:-} ]]; then
+    failed+=("shellcheck (needs the program shellcheck)")
+else
+    echo "== shellcheck: SKIPPED, needs the program shellcheck"
+fi
+check pytest -n 2 "$@"
+
+if ((${#failed[@]})); then
+    printf 'tests/run.sh: failed: %s\n' "${failed[@]}" >&2
+    exit 1
+fi
+echo "tests/run.sh: all passed"
