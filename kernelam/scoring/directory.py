@@ -18,14 +18,15 @@ from typing import Any
 
 from kernelam.errors import KernelamError
 from kernelam.files import replacing
-from kernelam.kaldi.tables import lines, read_table
+from kernelam.kaldi.tables import lines
 from kernelam.progress import say
 from kernelam.scoring.alignment import TokenMap
 from kernelam.scoring.bootstrap import REPLICATES, Bootstrap, bootstrap
 from kernelam.scoring.details import details
 from kernelam.scoring.tuning import Weights, edges, tune
-from kernelam.scoring.wer import Transcripts, WerResult, compute_wer
+from kernelam.scoring.wer import Transcripts, WerResult, compute_wer, read_transcripts
 
+_REFERENCE = "scoring_kaldi/test_filt.txt"
 _RESULT = "scoring_kaldi/result.json"
 _WEIGHTS = r"(\d+)_(-?\d+(?:\.\d+)?)"
 
@@ -62,27 +63,22 @@ def score_directory(
     best = oracle if tuned_on is None else read_weights(tuned_on)
     if best not in points:
         raise KernelamError(f"{tuned_on} was tuned to {best.name}, which is not among the points tried in {directory}")
-    result, boot = points[best], bootstrap(points[best], seed=seed)
-    record = _record(best, result, boot, bootstrap(result, utt2spk, seed=seed))
-    record |= {"tuned_on": str(tuned_on or directory), "seed": seed, "replicates": REPLICATES}
+    boot = bootstrap(points[best], seed=seed)
+    record = _record(best, points[best], boot, bootstrap(points[best], utt2spk, seed=seed))
+    record |= {"seed": seed, "replicates": REPLICATES, "tuned_on": str(tuned_on or directory)}
     record["oracle"] = {"lmwt": oracle.lmwt, "wip": oracle.wip, **_counts(points[oracle])}
 
-    files = {"scoring_kaldi/test_filt.txt": _table(refs)}
-    for weights, point in points.items():
-        files[_hypotheses(weights)] = _table(grid[weights])
-        files[f"wer_{weights.name}"] = _header(directory, weights) + point.text
-    files["scoring_kaldi/best_wer"] = _best_line(directory, best, result)
+    files = _grid_files(directory, refs, grid, points)
+    files["scoring_kaldi/best_wer"] = _best_line(directory, best, points[best])
     if tuned_on is not None:
         files["scoring_kaldi/oracle_wer"] = _best_line(directory, oracle, points[oracle])
-    files["scoring_kaldi/wer_details/lmwt"] = f"{best.lmwt}\n"
-    files["scoring_kaldi/wer_details/wip"] = f"{float(best.wip)}\n"
-    for name, text in details(refs, grid[best], utt2spk, boot).items():
-        files[f"scoring_kaldi/wer_details/{name}"] = text
+    texts = {"lmwt": f"{best.lmwt}\n", "wip": f"{float(best.wip)}\n", **details(refs, grid[best], utt2spk, boot)}
+    files |= {f"scoring_kaldi/wer_details/{name}": text for name, text in texts.items()}
     files[_RESULT] = json.dumps(record, indent=1) + "\n"
     _replace_all(directory, files)
 
-    _warn(directory, result, len(refs), edges(best, points) if tuned_on is None else [])
-    return Scored(best, result, oracle, points[oracle], boot.interval)
+    _warn(directory, points[best], edges(best, points) if tuned_on is None else [])
+    return Scored(best, points[best], oracle, points[oracle], boot.interval)
 
 
 def read_weights(directory: str | Path) -> Weights:
@@ -97,19 +93,28 @@ def read_weights(directory: str | Path) -> Weights:
 def read_scored(directory: str | Path) -> WerResult:
     """The chosen point of a scored decode directory, counted again from its reference and hypotheses."""
     directory = Path(directory)
-    tables = (directory / "scoring_kaldi/test_filt.txt", directory / _hypotheses(read_weights(directory)))
-    refs, hyps = ({utt: text.split() for utt, text in read_table(t, empty_values=True).items()} for t in tables)
-    return compute_wer(refs, hyps)
+    hyps = read_transcripts(directory / _hypotheses(read_weights(directory)))
+    return compute_wer(read_transcripts(directory / _REFERENCE), hyps)
 
 
 def _hypotheses(weights: Weights) -> str:
     return f"scoring_kaldi/penalty_{float(weights.wip)}/{weights.lmwt}.txt"
 
 
-def _header(directory: Path, weights: Weights) -> str:
-    """Where Kaldi has the command line: the command of Kaldi's that prints the lines below it."""
-    reference, hypotheses = directory / "scoring_kaldi/test_filt.txt", directory / _hypotheses(weights)
-    return f"# compute-wer --text --mode=all ark:{reference} ark:{hypotheses}\n"
+def _grid_files(
+    directory: Path, refs: Transcripts, grid: Mapping[Weights, Transcripts], points: Mapping[Weights, WerResult]
+) -> dict[str, str]:
+    """The texts that were scored, and the score of every point.
+
+    Its first line, where Kaldi has the command line, is the command of Kaldi's that prints the other three.
+    """
+    files = {_REFERENCE: _table(refs)}
+    for weights, result in points.items():
+        hypotheses = _hypotheses(weights)
+        command = f"compute-wer --text --mode=all ark:{directory / _REFERENCE} ark:{directory / hypotheses}"
+        files[hypotheses] = _table(grid[weights])
+        files[f"wer_{weights.name}"] = f"# {command}\n{result.text}"
+    return files
 
 
 def _best_line(directory: Path, weights: Weights, result: WerResult) -> str:
@@ -160,10 +165,10 @@ def _replace_all(directory: Path, files: Mapping[str, str]) -> None:
             stream.write(text)
 
 
-def _warn(directory: Path, result: WerResult, utterances: int, at_edges: list[str]) -> None:
+def _warn(directory: Path, result: WerResult, at_edges: list[str]) -> None:
     if result.missing:
         say(
-            f"{directory}: {len(result.missing)} of {utterances} utterances have no hypothesis and count as deleted,"
+            f"{directory}: {len(result.missing)} of {len(result.utterances)} utterances have no hypothesis and count as deleted,"
             f" first {result.missing[0]}"
         )
     for sentence in at_edges:

@@ -3,15 +3,22 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from kernelam.errors import KernelamError
+from kernelam.kaldi.tables import read_table
 from kernelam.scoring.alignment import ErrorCounts, TokenMap, count_errors
 
 Transcripts = Mapping[str, Sequence[str]]
 """Utterance → words."""
+
+
+def read_transcripts(path: str | Path) -> dict[str, list[str]]:
+    """A file in the format of a data directory's text: utterance, words; there may be none."""
+    return {utt: text.split() for utt, text in read_table(path, empty_values=True).items()}
 
 
 @dataclass(frozen=True)
