@@ -1,4 +1,5 @@
-"""Kaldi's dictionary directory: lexicon.txt or lexiconp.txt, {non,}silence_phones.txt, optional_silence.txt, extra_questions.txt."""
+"""Kaldi's dictionary directory: lexicon.txt or lexiconp.txt, silence_phones.txt, nonsilence_phones.txt,
+optional_silence.txt and, if there is one, extra_questions.txt."""
 
 import re
 from dataclasses import dataclass

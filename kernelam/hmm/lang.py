@@ -174,6 +174,24 @@ def read_symbols(path: str | Path) -> dict[str, int]:
     return symbols
 
 
+def check_phones(lang_phones: Path, model_phones: Path) -> None:
+    """Raise if the phones.txt of a lang and of a model, should the latter have one, number the phones differently.
+
+    Disambiguation symbols may differ: they depend on the lexicon.
+    """
+    if not model_phones.exists():
+        return
+    lang, model = (
+        {(symbol, number) for symbol, number in read_symbols(path).items() if not symbol.startswith("#")}
+        for path in (lang_phones, model_phones)
+    )
+    if lang != model:
+        symbol = min(lang ^ model)[0]
+        raise KernelamError(
+            f"{lang_phones} and {model_phones} differ in {symbol}: the model is of another lang directory"
+        )
+
+
 class Lang:
     """A lang directory; its files are read when they are first asked for."""
 

@@ -21,7 +21,7 @@ def mark_positions(entry: Pronunciation) -> Pronunciation:
 
 
 def disambiguate(lexicon: Sequence[Pronunciation]) -> tuple[list[Pronunciation], int]:
-    """Append #1, #2, … to pronunciations that several entries share or that begin another one; and how many were needed."""
+    """Append #1, #2, … to pronunciations that entries share or that begin another; and how many were needed."""
     shared = Counter(entry.phones for entry in lexicon)
     prefixes = {entry.phones[:i] for entry in lexicon for i in range(1, len(entry.phones))}
     used: Counter[tuple[str, ...]] = Counter()

@@ -30,7 +30,7 @@ Entry = tuple[State, ...]
 
 @dataclass(frozen=True)
 class Topology:
-    """`entries[phone_entry[phone]]` are the states of `phone`; the last is final: it has neither pdf nor transitions."""
+    """`entries[phone_entry[phone]]` are the states of `phone`; the last, final, has neither pdf nor transitions."""
 
     entries: tuple[Entry, ...]
     phone_entry: dict[int, int]

@@ -131,7 +131,7 @@ class TransitionModel:
         return self.log_probs - self.non_self_loop_log_prob[self.transition_state]
 
     def log_prob(self, transition_scale: float = 1.0, self_loop_scale: float = 1.0) -> NDArray[np.float64]:
-        """By transition-id, scaled as in graphs: staying in a state counts self_loop_scale · log p(self-loop), leaving it
+        """By transition-id, scaled as in graphs: staying in a state has self_loop_scale · log p(self-loop), leaving it
         self_loop_scale · log(1 - p(self-loop)) + transition_scale · log p(transition | no self-loop)."""
         leaving = self_loop_scale * self.non_self_loop_log_prob[self.transition_state].astype(np.float64)
         scaled = leaving + transition_scale * self.log_prob_ignoring_self_loops.astype(np.float64)
