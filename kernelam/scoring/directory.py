@@ -27,6 +27,7 @@ from kernelam.scoring.tuning import Weights, edges, tune
 from kernelam.scoring.wer import Transcripts, WerResult, compute_wer, read_transcripts
 
 _REFERENCE = "scoring_kaldi/test_filt.txt"
+_BEST = "scoring_kaldi/best_wer"
 _RESULT = "scoring_kaldi/result.json"
 _WEIGHTS = r"(\d+)_(-?\d+(?:\.\d+)?)"
 
@@ -69,7 +70,7 @@ def score_directory(
     record["oracle"] = {"lmwt": oracle.lmwt, "wip": oracle.wip, **_counts(points[oracle])}
 
     files = _grid_files(directory, refs, grid, points)
-    files["scoring_kaldi/best_wer"] = _best_line(directory, best, points[best])
+    files[_BEST] = _best_line(directory, best, points[best])
     if tuned_on is not None:
         files["scoring_kaldi/oracle_wer"] = _best_line(directory, oracle, points[oracle])
     texts = {"lmwt": f"{best.lmwt}\n", "wip": f"{float(best.wip)}\n", **details(refs, grid[best], utt2spk, boot)}
@@ -83,7 +84,7 @@ def score_directory(
 
 def read_weights(directory: str | Path) -> Weights:
     """The weights that best_wer of a scored decode directory names, ours or Kaldi's."""
-    path = Path(directory) / "scoring_kaldi/best_wer"
+    path = Path(directory) / _BEST
     match = re.search(rf"wer_{_WEIGHTS}$", " ".join(lines(path)).strip())
     if match is None:
         raise KernelamError(f"{path} does not end with the name of a file wer_<lmwt>_<wip>: score {directory} again")
@@ -154,7 +155,8 @@ def _record(weights: Weights, result: WerResult, by_utterance: Bootstrap, by_spe
 
 def _replace_all(directory: Path, files: Mapping[str, str]) -> None:
     """Write `files`, the result last; what an earlier scoring left goes first, so that no mixture looks finished."""
-    (directory / _RESULT).unlink(missing_ok=True)
+    for name in (_RESULT, _BEST):
+        (directory / name).unlink(missing_ok=True)
     ours = re.compile(rf"wer_{_WEIGHTS}|scoring_kaldi/(oracle_wer|penalty_-?\d+\.\d+/\d+\.txt)")
     for path in [*directory.glob("wer_*"), *directory.glob("scoring_kaldi/**/*")]:
         name = path.relative_to(directory).as_posix()
@@ -167,9 +169,7 @@ def _replace_all(directory: Path, files: Mapping[str, str]) -> None:
 
 def _warn(directory: Path, result: WerResult, at_edges: list[str]) -> None:
     if result.missing:
-        say(
-            f"{directory}: {len(result.missing)} of {len(result.utterances)} utterances have no hypothesis and count as deleted,"
-            f" first {result.missing[0]}"
-        )
+        share = f"{len(result.missing)} of {len(result.utterances)} utterances"
+        say(f"{directory}: {share} have no hypothesis and count as deleted, first {result.missing[0]}")
     for sentence in at_edges:
         say(f"{directory}: {sentence}")
