@@ -205,8 +205,9 @@ class _Section:
             if fields[0].startswith(b"\\"):
                 return number, fields
             if not n + 1 <= len(fields) <= n + 2 - self.highest:
-                may = "" if self.highest else " and perhaps a backoff"
-                raise self.error(number, f"expected a log10 probability, {n} word{'s'[: n > 1]}{may}")
+                words = "1 word" if n == 1 else f"{n} words"
+                backoff = "" if self.highest else " and perhaps a backoff"
+                raise self.error(number, f"expected a log10 probability, {words}{backoff}")
             self.numbers.append(number)
             self.prob.append(self.value(number, fields[0]))
             self.backoff.append(self.value(number, fields[-1]) if len(fields) == n + 2 else 0.0)

@@ -57,7 +57,7 @@ def write_grammar(arpa: str | Path, words: str | Path, fst: str | Path) -> None:
     lost = sum(map(len, model.levels)) - sum(map(len, kept.levels))
     if lost:
         missing = len(model.words) - len(kept.words)
-        say(f"warning: {missing} words of {arpa} are not in {words}; {lost} n-grams are left out of {fst}")
+        say(f"warning: {lost} n-grams of {arpa} ({missing} of its words not in {words}) are left out of {fst}")
     grammar = to_fst(kept, symbols)
     with replacing(fst) as stream:
         if not grammar.write(stream.name):
