@@ -25,9 +25,7 @@ def common(function: Callable[..., None]) -> Callable[..., None]:
         click.option("--batch", default=256, help="Frames a mini-batch."),
         click.option("--max-epochs", default=20),
         click.option("--max-halvings", default=6, help="The halving of the rate that ends training."),
-        click.option(
-            "--metric", type=click.Choice(["ce", "erll"]), default="ce", help="Watched by the halving rule."
-        ),
+        click.option("--metric", type=click.Choice(["ce", "erll"]), default="ce", help="Watched by the halving rule."),
         click.option("--seed", default=1),
         click.option("--device", default="cpu", help="cpu or cuda."),
     ):

@@ -49,7 +49,7 @@ class FrameStore:
         mean = total / len(self)
         return mean, np.sqrt(np.maximum(squares / len(self) - mean**2, 0.0))
 
-    def utterance(self, utt: str) -> np.ndarray:
+    def __getitem__(self, utt: str) -> np.ndarray:
         """The frames of one utterance."""
         number = self._index[utt]
         return self.features[self.offsets[number] : self.offsets[number + 1]]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kernelam.errors import KernelamError
 from kernelam.kaldi.ark import ArkWriter, Matrix, MatrixScp
-from kernelam.kaldi.datadir import DataDir, pick
+from kernelam.kaldi.datadir import DataDir
 
 _VARIANCE_FLOOR = 1e-20
 
@@ -57,10 +57,7 @@ def apply(
 def write_cmvn(data: str | Path, ark_path: str | Path) -> None:
     """Statistics of every speaker of a data directory, into `ark_path` and the directory's cmvn.scp."""
     directory = DataDir(data)
-    scp = directory.path / "feats.scp"
-    feats = MatrixScp(scp)
+    feats = MatrixScp(directory.path / "feats.scp")
     with ArkWriter(ark_path, directory.path / "cmvn.scp") as writer:
         for speaker, utts in directory.spk2utt.items():
-            for utt in utts:
-                pick(feats, utt, scp)
             writer.write(speaker, cmvn_stats(feats[utt] for utt in utts))

@@ -80,7 +80,7 @@ def check_tree(tree: ContextTree, transitions: TransitionModel) -> None:
     """Raise unless the two have the same pdfs."""
     if tree.num_pdfs != transitions.num_pdfs:
         raise KernelamError(
-            f"the tree has {tree.num_pdfs} pdfs, the transition model {transitions.num_pdfs}: they are of different models"
+            f"the tree has {tree.num_pdfs} pdfs, the transition model {transitions.num_pdfs}: they belong to two models"
         )
 
 
@@ -136,8 +136,6 @@ def _merge_equal_windows(
         if len(window) > 1 or (len(window) == 1 and window[0] > 0):
             table[label] = first.setdefault(h.hmm(window), label)
     merged = relabel_input(Fst.from_kaldifst(clg), table).to_kaldifst()
-    kaldifst.determinize_star(merged, use_log=True)
-    kaldifst.minimize_encoded(merged)
     kaldifst.arcsort(merged, "ilabel")
     return merged
 

@@ -16,7 +16,7 @@ Row = tuple[int, int, int, float, int]  # source, input label, output label, cos
 
 
 class HTransducer:
-    """Makes H for the windows of phones of a graph; its costs are -transition_scale · log p(transition | no self-loop)."""
+    """Makes H for the windows of phones in a graph, with costs -transition_scale · log p(transition | no self-loop)."""
 
     def __init__(self, tree: ContextTree, transitions: TransitionModel, transition_scale: float = 1.0) -> None:
         self.tree, self.transitions, self.scale = tree, transitions, transition_scale
@@ -98,7 +98,7 @@ class HTransducer:
 
 
 def add_self_loops(fst: Fst, transitions: TransitionModel, scale: float) -> Fst:
-    """Give each state that a transition-id enters the self-loop of its transition-state ("reordered", as Kaldi's graphs).
+    """Give each state that a transition-id enters the self-loop of its transition-state (as Kaldi does with --reorder).
 
     Staying costs scale · -log p(self-loop), leaving scale · -log(1 - p(self-loop)). A state that different
     transition-states enter is first given a predecessor for each of them.

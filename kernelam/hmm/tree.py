@@ -30,8 +30,8 @@ class Table:
 class Split:
     key: int
     yes_set: frozenset[int]
-    yes: "Node"
-    no: "Node"
+    yes: "Node | None"
+    no: "Node | None"
 
 
 Node = Leaf | Table | Split
@@ -48,14 +48,20 @@ class ContextTree:
 
     def pdf(self, window: Sequence[int], pdf_class: int) -> int | None:
         """The pdf of the phone at `central` of `window` (0 stands for no phone), None if the tree has no answer."""
-        node: Node | None = self.root
+        node = self._branch(window[self.central], pdf_class)
         while node is not None and not isinstance(node, Leaf):
-            value = pdf_class if node.key == PDF_CLASS else window[node.key]
-            if isinstance(node, Split):
-                node = node.yes if value in node.yes_set else node.no
-            else:
-                node = node.children[value] if 0 <= value < len(node.children) else None
+            node = _answer(node, window[node.key])
         return None if node is None else node.pdf
+
+    def _branch(self, phone: int, pdf_class: int) -> Node | None:
+        """The tree that is left when the phone itself and its pdf class are known: only questions about neighbours."""
+        if (phone, pdf_class) not in self._branches:
+            self._branches[phone, pdf_class] = _resolve(self.root, {self.central: phone, PDF_CLASS: pdf_class})
+        return self._branches[phone, pdf_class]
+
+    @cached_property
+    def _branches(self) -> dict[tuple[int, int], Node | None]:
+        return {}
 
     @cached_property
     def num_pdfs(self) -> int:
@@ -112,6 +118,23 @@ class ContextTree:
             writer.token("ToPdf")
             _write(writer, self.root)
             writer.token("EndContextDependency")
+
+
+def _answer(node: Table | Split, value: int) -> Node | None:
+    if isinstance(node, Split):
+        return node.yes if value in node.yes_set else node.no
+    return node.children[value] if 0 <= value < len(node.children) else None
+
+
+def _resolve(node: Node | None, known: Mapping[int, int]) -> Node | None:
+    while isinstance(node, Table | Split) and node.key in known:
+        node = _answer(node, known[node.key])
+    if isinstance(node, Table):
+        return Table(node.key, tuple(_resolve(child, known) for child in node.children))
+    if isinstance(node, Split):
+        yes, no = _resolve(node.yes, known), _resolve(node.no, known)
+        return yes if yes == no else Split(node.key, node.yes_set, yes, no)
+    return node
 
 
 def _leaves(node: Node | None) -> Iterator[Leaf]:

@@ -1,7 +1,10 @@
 """OpenFst's binary files (vector and const, tropical weights) as arrays, checked before OpenFst itself sees them."""
 
+import os
 import struct
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,15 +48,14 @@ class Fst:
 
     @classmethod
     def from_kaldifst(cls, fst: kaldifst.StdVectorFst) -> "Fst":
-        with tempfile.NamedTemporaryFile(prefix="kernelam-", suffix=".fst") as file:
-            fst.write(file.name)
-            return parse(Path(file.name).read_bytes(), file.name)
+        with _scratch() as path:
+            fst.write(path)
+            return parse(Path(path).read_bytes(), path)
 
     def to_kaldifst(self) -> kaldifst.StdVectorFst:
-        with tempfile.NamedTemporaryFile(prefix="kernelam-", suffix=".fst") as file:
-            file.write(self.vector_bytes())
-            file.flush()
-            return kaldifst.StdVectorFst.read(file.name)
+        with _scratch() as path:
+            Path(path).write_bytes(self.vector_bytes())
+            return kaldifst.StdVectorFst.read(path)
 
     def vector_bytes(self) -> bytes:
         """A vector FST: each state's final weight and number of arcs, then its arcs."""
@@ -82,6 +84,20 @@ class Fst:
         """Write a vector or const FST."""
         with replacing(path) as stream:
             stream.write(self.const_bytes() if kind == "const" else self.vector_bytes())
+
+
+@contextmanager
+def _scratch() -> Iterator[str]:
+    """A file through which FSTs pass to OpenFst and back: in memory where the system has that."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("kernelam-fst")
+        try:
+            yield f"/proc/self/fd/{descriptor}"
+        finally:
+            os.close(descriptor)
+    else:
+        with tempfile.NamedTemporaryFile(prefix="kernelam-", suffix=".fst") as file:
+            yield file.name
 
 
 def load_fst(path: str | Path) -> Fst:

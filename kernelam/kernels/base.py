@@ -53,7 +53,7 @@ class FourierFeatures(FeatureMap):
     """Random Fourier features of a shift-invariant kernel (Rahimi and Recht; may2017, section 3.1).
 
     With a phase b, z(x) = √(2/D) cos(ωᵀx + b). Without, z(x) = √(2/D) [cos(ωᵀx), sin(ωᵀx)] from D/2 frequencies: the
-    products of pairs are cos(ωᵀ(x − y)), free of the phase's noise, at half the projections, and so this is the default.
+    products of pairs are cos(ωᵀ(x − y)), free of the phase's noise, at half the projections; so this is the default.
     """
 
     def __init__(self, arrays: dict[str, Tensor]) -> None:

@@ -1,1 +1,17 @@
 """What scores frames. Every model is an AcousticModel."""
+
+from pathlib import Path
+
+from kernelam.models.base import AcousticModel
+
+
+def load_model(place: str | Path, device: str = "cpu") -> AcousticModel:
+    """The model of a directory, one of ours or a Kaldi GMM (`final.mdl`), or of an `.mdl` file. A GMM needs no torch."""
+    place = Path(place)
+    if (place / "model.json").exists() or (not (place / "final.mdl").exists() and not place.is_file()):
+        from kernelam.models.directory import load_posterior_model
+
+        return load_posterior_model(place, device)
+    from kernelam.models.gmm import GmmModel
+
+    return GmmModel.read(place if place.is_file() else place / "final.mdl")

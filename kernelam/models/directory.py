@@ -18,9 +18,8 @@ from kernelam.files import replacing
 from kernelam.frontend.pipeline import Pipeline
 from kernelam.kaldi.binary import KaldiReader
 from kernelam.models.arrays import read_arrays, write_arrays
-from kernelam.models.base import AcousticModel, Inputs, PosteriorModel
 from kernelam.models.dnn import Dnn
-from kernelam.models.gmm import GmmModel
+from kernelam.models.posterior import Inputs, PosteriorModel
 from kernelam.models.softmax import KernelSoftmax
 
 KINDS: dict[str, type[PosteriorModel]] = {model.kind: model for model in (KernelSoftmax, Dnn)}
@@ -55,11 +54,8 @@ def describe(folder: str | Path) -> dict[str, Any]:
         raise KernelamError(f"{path} is damaged: {error}") from None
 
 
-def load_model(folder: str | Path, device: str = "cpu") -> AcousticModel:
-    """The model of a directory: one of ours, or a Kaldi GMM (`final.mdl`)."""
-    folder = Path(folder)
-    if not (folder / "model.json").exists() and (folder / "final.mdl").exists():
-        return GmmModel.read(folder / "final.mdl")
+def load_posterior_model(folder: Path, device: str = "cpu") -> PosteriorModel:
+    """What `save_model` saved."""
     about = describe(folder)
     arrays, _ = read_arrays(folder / "model.safetensors")
     try:

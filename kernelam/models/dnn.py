@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from kernelam.frontend.pipeline import Pipeline
-from kernelam.models.base import Inputs, PosteriorModel
+from kernelam.models.posterior import Inputs, PosteriorModel
 from kernelam.randomness import stream
 
 

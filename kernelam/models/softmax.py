@@ -9,7 +9,7 @@ from torch import Tensor
 from kernelam.errors import KernelamError
 from kernelam.frontend.pipeline import Pipeline
 from kernelam.kernels import FeatureMap, FourierFeatures, Kernel, kernel_class
-from kernelam.models.base import Inputs, PosteriorModel
+from kernelam.models.posterior import Inputs, PosteriorModel
 from kernelam.randomness import stream
 
 

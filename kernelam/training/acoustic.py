@@ -16,10 +16,12 @@ from kernelam.errors import KernelamError
 from kernelam.frames.batches import Batches
 from kernelam.frames.store import FrameStore
 from kernelam.frontend.pipeline import Pipeline
+from kernelam.hmm.lang import check_phones
 from kernelam.hmm.transitions import TransitionModel
 from kernelam.kaldi.alignment import read_alignment_dir
-from kernelam.models.base import PRIOR_FLOOR, Inputs, PosteriorModel
+from kernelam.models.base import PRIOR_FLOOR
 from kernelam.models.directory import describe, provenance, save_model
+from kernelam.models.posterior import Inputs, PosteriorModel
 from kernelam.progress import progress, say
 from kernelam.training.sgd import SgdOptions, fit
 
@@ -67,9 +69,7 @@ def train_model(
     train, heldout = (Batches(store, inputs.context, inputs.mean, inputs.scale, place) for store in stores)
     counts = count_classes(stores[0], transitions.num_pdfs)
     model = build(train, given.pipeline, inputs, counts, place)
-    say(
-        f"{sum(map(torch.numel, model.parameters.values()))} parameters, {len(train)} frames, {len(heldout)} heldout frames, {place}"
-    )
+    say(f"{len(train)} training frames, {len(heldout)} heldout frames, {transitions.num_pdfs} classes, on {place}")
     epochs = fit(model, train, heldout, options, given.folder, fingerprint)
     about = {
         "fingerprint": fingerprint,
@@ -79,7 +79,7 @@ def train_model(
         "provenance": provenance(),
     }
     for name in ("final.mdl", "tree", "phones.txt"):
-        shutil.copy(given.ali / name, given.folder / name)
+        shutil.copyfile(given.ali / name, given.folder / name)
     save_model(given.folder, model, about)
     (given.folder / "checkpoint.safetensors").unlink(missing_ok=True)
     shutil.rmtree(work)
@@ -97,16 +97,8 @@ def check_alignments(given: TrainingInput) -> TransitionModel:
             f"{given.ali}/final.mdl and {given.heldout_ali}/final.mdl number the states differently:"
             " both alignments must come from one model"
         )
-    lang, ali = given.lang / "phones.txt", given.ali / "phones.txt"
-    if ali.exists() and _phones(lang) != _phones(ali):
-        raise KernelamError(f"{lang} and {ali} list different phones: the alignments are of another lang directory")
+    check_phones(given.lang / "phones.txt", given.ali / "phones.txt")
     return transitions
-
-
-def _phones(path: Path) -> list[str]:
-    if not path.exists():
-        raise KernelamError(f"no such file {path}")
-    return [line for line in path.read_text().splitlines() if not line.startswith("#")]
 
 
 def pack(data: Path, ali: Path, transitions: TransitionModel, pipeline: Pipeline, folder: Path) -> FrameStore:
@@ -136,7 +128,5 @@ def count_classes(store: FrameStore, num_classes: int) -> np.ndarray:
     """Frames of each class; how many have none is said, and what that means for their priors."""
     counts = np.bincount(store.labels, minlength=num_classes).astype(np.float64)
     if unseen := int((counts == 0).sum()):
-        say(
-            f"{unseen} of {num_classes} classes have no training frame: their prior is {PRIOR_FLOOR:g} of the uniform one"
-        )
+        say(f"{unseen} of {num_classes} classes have no training frame; their prior is {PRIOR_FLOOR:g} of uniform")
     return counts

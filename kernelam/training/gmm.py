@@ -1,11 +1,14 @@
 """Viterbi training of Gaussian mixtures: statistics of aligned frames, re-estimation, splitting."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelam.models.gmm import DiagGmms
+from kernelam.errors import KernelamError
+from kernelam.frames.store import FrameStore
+from kernelam.models.gmm import DiagGmms, GmmModel
+from kernelam.progress import say
 from kernelam.randomness import stream
 
 MIN_OCCUPANCY = 10.0  # frames a Gaussian must have to be kept
@@ -15,12 +18,35 @@ POWER = 0.25  # Gaussians are shared out among pdfs in proportion to occupancy t
 CHUNK = 1 << 14
 
 
-def single_gaussians(x: NDArray[np.float32], num_pdfs: int) -> DiagGmms:
+def single_gaussians(frames: FrameStore, num_pdfs: int) -> DiagGmms:
     """The flat start: every pdf has one Gaussian with the mean and variance of all frames."""
-    x64 = x.astype(np.float64)
-    mean, variance = x64.mean(axis=0), np.maximum(x64.var(axis=0), MIN_VARIANCE)
+    mean, deviation = frames.moments()
+    variance = np.maximum(deviation**2, MIN_VARIANCE)
     shape = (num_pdfs, 1)
     return DiagGmms(np.arange(num_pdfs + 1), np.ones(num_pdfs), np.tile(mean, shape), np.tile(variance, shape))
+
+
+def viterbi_update(
+    model: GmmModel, frames: FrameStore, alignments: Mapping[str, NDArray[np.int32]], passes: int, total: int, seed: int
+) -> GmmModel:
+    """`passes` steps of EM with the alignments as they are, then a split to `total` Gaussians, if that is more."""
+    ids = np.zeros(len(frames), np.int32)
+    for number, utt in enumerate(frames.utts):
+        if utt in alignments:
+            model.transitions.check_ids(alignments[utt], f"utterance {utt}")
+            ids[frames.offsets[number] : frames.offsets[number + 1]] = alignments[utt]
+    if not ids.any():
+        raise KernelamError(f"no utterance of {frames.folder} is aligned")
+    counts = np.bincount(ids, minlength=len(model.transitions.log_probs))
+    pdfs = model.transitions.pdf[ids]  # −1 where there is no alignment
+    gmms = model.gmms
+    for _ in range(passes):
+        gmms, log_likelihood = reestimate(gmms, frames.features, pdfs)
+        say(
+            f"{log_likelihood:.3f} log-likelihood a frame, {len(gmms.weights)} Gaussians, {int((pdfs >= 0).sum())} frames"
+        )
+    gmms = split(gmms, np.bincount(pdfs[pdfs >= 0], minlength=gmms.num_pdfs), total, seed)
+    return GmmModel(model.pipeline, model.transitions.update(counts), gmms)
 
 
 def reestimate(gmms: DiagGmms, x: NDArray[np.float32], pdfs: NDArray[np.int32]) -> tuple[DiagGmms, float]:

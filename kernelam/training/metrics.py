@@ -3,7 +3,7 @@
 import torch
 
 from kernelam.frames.batches import Batches
-from kernelam.models.base import PosteriorModel
+from kernelam.models.posterior import PosteriorModel
 
 ERLL_BETA = 1.0
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from kernelam.errors import KernelamError
 from kernelam.files import replacing
 from kernelam.frames.batches import Batches
-from kernelam.models.base import PosteriorModel
+from kernelam.models.posterior import PosteriorModel
 from kernelam.progress import progress, say
 from kernelam.training import checkpoint
 from kernelam.training.halving import Halving

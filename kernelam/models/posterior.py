@@ -1,0 +1,82 @@
+"""Models of p(class | x), which training fits by its gradient and decoding divides by priors."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kernelam.frontend.pipeline import Pipeline
+from kernelam.frontend.transforms import splice
+from kernelam.models.base import AcousticModel, log_priors
+
+
+@dataclass
+class Inputs:
+    """From features to the inputs of a model: (x − mean) · scale per coordinate, then frames t−left … t+right."""
+
+    context: tuple[int, int]
+    mean: np.ndarray
+    scale: np.ndarray
+
+    @property
+    def dim(self) -> int:
+        return len(self.mean) * (self.context[0] + 1 + self.context[1])
+
+    def normalise(self, features: np.ndarray) -> np.ndarray:
+        return (features - self.mean) * self.scale
+
+    def tensor(self, features: np.ndarray) -> Tensor:
+        return torch.from_numpy(splice(self.normalise(features), *self.context))
+
+
+class PosteriorModel(AcousticModel):
+    """A model of p(class | x). Its likelihoods are posteriors over priors: log p(x | y) = log p(y | x) − log p(y)."""
+
+    def __init__(self, pipeline: Pipeline, inputs: Inputs, counts: np.ndarray, device: torch.device) -> None:
+        self.pipeline = pipeline
+        self.inputs = inputs
+        self.counts = counts
+        self.num_classes = len(counts)
+        self.device = device
+        self.parameters: dict[str, Tensor] = {}
+
+    @abstractmethod
+    def logits(self, x: Tensor) -> Tensor:
+        """Unnormalised log posteriors, batch × classes."""
+
+    @abstractmethod
+    def step(self, x: Tensor, labels: Tensor, rate: float) -> Tensor:
+        """One step of stochastic gradient descent on the mean log loss of a batch; returns its summed loss."""
+
+    @abstractmethod
+    def initialise(self, seed: int) -> None:
+        """Set the parameters to where training starts."""
+
+    @abstractmethod
+    def config(self) -> dict[str, Any]:
+        """What, with the arrays, makes this model again."""
+
+    @abstractmethod
+    def arrays(self) -> dict[str, Tensor]:
+        """Everything to be saved, on the CPU and without padding."""
+
+    @classmethod
+    @abstractmethod
+    def restore(cls, config: dict[str, Any], arrays: dict[str, Tensor], *common: Any) -> "PosteriorModel":
+        """The model that `config` and `arrays` describe; `common` are the arguments of PosteriorModel."""
+
+    def num_parameters(self) -> int:
+        """Trained numbers, without padding."""
+        trained = set(self.parameters)
+        return sum(array.numel() for name, array in self.arrays().items() if name in trained)
+
+    @torch.no_grad()
+    def log_posteriors(self, features: np.ndarray) -> np.ndarray:
+        x = self.inputs.tensor(features).to(self.device)
+        return torch.log_softmax(self.logits(x), dim=1).cpu().numpy()
+
+    def log_likelihoods(self, features: np.ndarray) -> np.ndarray:
+        return self.log_posteriors(features) - log_priors(self.counts)
