@@ -3,7 +3,8 @@
 A part is a folder with feats.ark, feats.scp, utt2dur and frame_shift.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from kernelam.errors import KernelamError
@@ -11,8 +12,8 @@ from kernelam.files import replacing
 from kernelam.frontend.audio import utterances
 from kernelam.frontend.features import Extractor
 from kernelam.kaldi.ark import ArkWriter, MatrixScp
-from kernelam.kaldi.datadir import DataDir, pick
-from kernelam.kaldi.tables import lines, read_table, write_table
+from kernelam.kaldi.datadir import DataDir
+from kernelam.kaldi.tables import lines, read_table
 from kernelam.progress import progress
 
 
@@ -31,8 +32,8 @@ def make_part(data: str | Path, part: str | Path, extract: Extractor, *, compres
                 )
             writer.write(utt, feats)
             durations[utt] = f"{len(samples) / rate:.7g}"
-        write_table(part / "utt2dur", durations)
-        _write_line(part / "frame_shift", f"{extract.frame_shift:g}")
+        writer.flush()
+        _write_tables(part, {"utt2dur": durations, "frame_shift": {f"{extract.frame_shift:g}": ""}})
 
 
 def merge_parts(data: str | Path, ark_path: str | Path, parts: Sequence[str | Path], *, utt2num_frames: bool) -> None:
@@ -53,19 +54,24 @@ def merge_parts(data: str | Path, ark_path: str | Path, parts: Sequence[str | Pa
         raise KernelamError(f"the parts of {data} have different dimensions: {' '.join(map(str, sorted(dims)))}")
     utts = directory.utts
     for utt in utts:
-        if utt not in found:
+        if utt not in found or utt not in durations:
             raise KernelamError(f"{data}: no part has features of utterance {utt}; make them again")
     with ArkWriter(ark_path, directory.path / "feats.scp") as writer:
         for utt in utts:
             writer.write_record(utt, found[utt].record(utt))
+        tables = {"utt2dur": {utt: durations[utt] for utt in utts}, "frame_shift": {shifts.pop(): ""}}
         if utt2num_frames:
-            write_table(directory.path / "utt2num_frames", {utt: str(found[utt].num_frames(utt)) for utt in utts})
+            tables["utt2num_frames"] = {utt: str(found[utt].num_frames(utt)) for utt in utts}
         else:
             (directory.path / "utt2num_frames").unlink(missing_ok=True)  # an older one would be wrong
-        write_table(directory.path / "utt2dur", {utt: pick(durations, utt, Path(data) / "utt2dur") for utt in utts})
-        _write_line(directory.path / "frame_shift", shifts.pop())
+        writer.flush()
+        _write_tables(directory.path, tables)
 
 
-def _write_line(path: Path, line: str) -> None:
-    with replacing(path, "w") as stream:
-        stream.write(line + "\n")
+def _write_tables(folder: Path, tables: Mapping[str, Mapping[str, str]]) -> None:
+    """All of them or, when the disk is full, none."""
+    with ExitStack() as stack:
+        for name, table in tables.items():
+            stream = stack.enter_context(replacing(folder / name, "w"))
+            stream.writelines(f"{key} {value}".rstrip() + "\n" for key, value in table.items())
+            stream.flush()

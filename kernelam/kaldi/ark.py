@@ -265,7 +265,22 @@ class ArkWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
+        if error is None:
+            try:
+                self.flush()
+            except Exception as failure:
+                kind, error, trace = type(failure), failure, failure.__traceback__
+                self._stack.__exit__(kind, error, trace)
+                raise
         return self._stack.__exit__(kind, error, trace)
+
+    def flush(self) -> None:
+        """Bring everything to the disk: when it is full, this fails, and moving the files into place does not."""
+        self._ark.flush()
+        try:
+            self._scp.flush()
+        except OSError as error:
+            raise KernelamError(f"cannot write {self._scp_path}: {error.strerror}") from error
 
     def write(self, key: str, matrix: Matrix) -> None:
         """Append a matrix."""
