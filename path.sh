@@ -74,9 +74,8 @@ _kernelam_venv() {  # .venv/ready lists the sums of the files that were installe
         if command -v flock > /dev/null && ! flock -n 9; then
             _kernelam_say "waiting for another process that sets up $1"
             flock 9
-            _kernelam_is_ready "$1" && exit 0
         fi
-        _kernelam_install "$1"
+        _kernelam_is_ready "$1" || _kernelam_install "$1"
     ) 9> "$root/.venv.lock"
 }
 
@@ -85,8 +84,8 @@ _kernelam_is_ready() { [[ -x $1/bin/python && -r $1/ready ]] && _kernelam_has "$
 _kernelam_install() {
     local log=$root/.venv-install.log python options=()
     : > "$log" || return 1
-    if ! { [[ -x $1/bin/python ]] && grep -qF " $1" "$1/pyvenv.cfg" && "$1/bin/python" -m pip --version; } &> /dev/null; then
-        python=$(_kernelam_python) || return 1   # no environment yet, half of one, or one that was moved here
+    if ! { [[ -x $1/bin/python ]] && grep -qF " $1" "$1/pyvenv.cfg" && "$1/bin/python" -c "import pip"; } &> /dev/null; then
+        python=$(_kernelam_python) && _kernelam_room || return 1   # none yet, half of one, or one that was moved here
         _kernelam_say "making $1 with $("$python" --version 2>&1) ($python)"
         if ! "$python" -m venv --clear "$1" >> "$log" 2>&1; then
             _kernelam_failure "$log" "cannot make $1"
@@ -124,7 +123,15 @@ _kernelam_python() {
         fi
         old=${old:-$("$candidate" --version 2> /dev/null)}
     done
-    _kernelam_say "Python 3.11 or later is needed, ${PYTHON:+PYTHON=$PYTHON is }${old:-none was found}; install it or set PYTHON to its path"
+    _kernelam_say "Python 3.11 or later is needed, but ${PYTHON:-${candidates[*]}} gives ${old:-none}; install it or set PYTHON to its path"
+    return 1
+}
+
+_kernelam_room() {
+    local free
+    free=$(df -Pm "$root" | awk 'NR == 2 { print $4 }')
+    ((${free:-2000} >= 2000)) && return
+    _kernelam_say "the disk is full: $root has $free MB free, the requirements take 1 to 2 GB (with CUDA, 8)"
     return 1
 }
 
@@ -132,18 +139,16 @@ _kernelam_failure() {  # _kernelam_failure LOG WHAT: one sentence on the cause
     local cause
     if grep -qE 'No space left|quota exceeded|File too large' "$1"; then
         cause="the disk is full"
-    elif cause=$(grep -oE 'No matching distribution found for [^ ]+' "$1" | tail -n 1) && ! _kernelam_offline "$1"; then
-        cause="the package index has no ${cause##* } for this Python and machine"
-    elif _kernelam_offline "$1"; then
+    elif grep -E 'Could not fetch URL|ConnectionPool|onnection broken|Read timed out|IncompleteRead' "$1" \
+        | grep -qv '404 Client Error'; then
         cause="the package index cannot be reached (check the network, or name another in PIP_INDEX_URL)"
+    elif grep -q 'No matching distribution found' "$1"; then
+        cause=$(grep -oE 'No matching distribution found for [^ ]+' "$1" | tail -n 1)
+        cause="the package index has no ${cause##* } for this Python and machine"
     else
-        cause=$(grep -E 'ERROR|Error' "$1" | tail -n 1)
+        cause=$(sed -n 's/.*E[Rr][Rr][Oo][Rr]: //p' "$1" | tail -n 1)
     fi
     _kernelam_say "$2: ${cause:-unknown cause}; see $1"
-}
-
-_kernelam_offline() {
-    grep -E 'Could not fetch URL|ConnectionPool|onnection broken|Read timed out|IncompleteRead' "$1" | grep -qv '404 Client Error'
 }
 
 _kernelam_status=0

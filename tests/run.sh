@@ -14,8 +14,8 @@ check() {  # run all of them, name those that failed at the end
 check ruff check .
 check ruff format --check .
 check mypy
-mapfile -t scripts < <(find . \( -name .git -o -name '.venv*' \) -prune -o -type f -print \
-    | xargs grep -lE -m 1 '^(#!.*[/ ]bash|# shellcheck shell=bash)$' | sort)
+mapfile -t scripts < <(grep -rlIE --exclude='*.py' '^(#!.*[/ ]bash|# shellcheck shell=bash)$' \
+    path.sh .ci egs/*/s5/*.sh local steps tests utils | sort)
 if command -v shellcheck > /dev/null; then
     echo "== shellcheck: ${#scripts[@]} scripts"
     shellcheck "${scripts[@]}" || failed+=(shellcheck)
