@@ -25,6 +25,7 @@ _GRAPH_FILES = (
     "silence.csl",
     "word_boundary.*",
 )
+_DELTA = 1e-4  # to which costs are rounded; Kaldi's 1/1024 gives no smaller graphs but adds up to 0.02 an utterance
 
 
 class TrainingGraphs:
@@ -100,7 +101,7 @@ def make_hclg(
     clg, windows = kaldifst.compose_context(lang.disambig, tree.width, tree.central, lg)
     del lg
     hmm_source = HTransducer(tree, transitions, transition_scale)
-    clg = _merge_equal_windows(clg, windows, hmm_source)
+    clg, windows = _merge_equal_windows(clg, windows, hmm_source)
     say(f"CLG has {clg.num_states} states")
     h, disambig = hmm_source.fst(windows)
     hclg = _compose_hclg(h, clg, disambig)
@@ -122,14 +123,14 @@ def _compose_lg(lang: Lang) -> kaldifst.StdVectorFst:
     if lg.start < 0:
         raise KernelamError(f"{lang.directory}: G.fst accepts no sentence of words that L_disambig.fst knows")
     kaldifst.determinize_star(lg, use_log=True)
-    kaldifst.minimize_encoded(lg)
+    kaldifst.minimize_encoded(lg, _DELTA)
     return lg
 
 
 def _merge_equal_windows(
     clg: kaldifst.StdVectorFst, windows: Sequence[Sequence[int]], h: HTransducer
-) -> kaldifst.StdVectorFst:
-    """Windows with the same HMM get one label, which makes CLG much smaller before H."""
+) -> tuple[kaldifst.StdVectorFst, list[Sequence[int]]]:
+    """Windows with the same HMM get the label of the first of them, and the others become empty: a much smaller H."""
     first: dict[object, int] = {}
     table = np.arange(len(windows))
     for label, window in enumerate(windows):
@@ -137,7 +138,7 @@ def _merge_equal_windows(
             table[label] = first.setdefault(h.hmm(window), label)
     merged = relabel_input(Fst.from_kaldifst(clg), table).to_kaldifst()
     kaldifst.arcsort(merged, "ilabel")
-    return merged
+    return merged, [window if table[label] == label else () for label, window in enumerate(windows)]
 
 
 def _compose_hclg(h: Fst, clg: kaldifst.StdVectorFst, disambig: list[int]) -> Fst:
@@ -148,7 +149,7 @@ def _compose_hclg(h: Fst, clg: kaldifst.StdVectorFst, disambig: list[int]) -> Fs
     plain = Fst.from_kaldifst(graph)
     plain.arcs["ilabel"][np.isin(plain.arcs["ilabel"], disambig)] = 0
     graph = plain.to_kaldifst()
-    kaldifst.minimize_encoded(graph)
+    kaldifst.minimize_encoded(graph, _DELTA)
     return Fst.from_kaldifst(graph)
 
 

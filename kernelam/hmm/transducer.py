@@ -21,6 +21,7 @@ class HTransducer:
     def __init__(self, tree: ContextTree, transitions: TransitionModel, transition_scale: float = 1.0) -> None:
         self.tree, self.transitions, self.scale = tree, transitions, transition_scale
         self._hmms: dict[tuple[int, ...], Hmm] = {}
+        self._classes: dict[int, range] = {}
         self._arcs: dict[Hmm, list[tuple[int, int, float, int]]] = {}
         self._costs = (-transition_scale * transitions.log_prob_ignoring_self_loops.astype(np.float64)).tolist()
 
@@ -29,13 +30,15 @@ class HTransducer:
         key = tuple(window)
         if key not in self._hmms:
             phone = key[self.tree.central]
-            if phone not in self.transitions.topology.phone_entry:
-                raise KernelamError(
-                    f"phone {phone} of the lexicon is not in the model's topology: it is of another lang"
-                )
-            classes = self.transitions.topology.num_pdf_classes(phone)
-            self._hmms[key] = phone, tuple(self.tree.pdf(key, pdf_class) for pdf_class in range(classes))
+            if phone not in self._classes:
+                self._classes[phone] = self._pdf_classes(phone)
+            self._hmms[key] = phone, tuple([self.tree.pdf(key, pdf_class) for pdf_class in self._classes[phone]])
         return self._hmms[key]
+
+    def _pdf_classes(self, phone: int) -> range:
+        if phone not in self.transitions.topology.phone_entry:
+            raise KernelamError(f"phone {phone} of the lexicon is not in the model's topology: it is of another lang")
+        return range(self.transitions.topology.num_pdf_classes(phone))
 
     def fst(self, windows: Sequence[Sequence[int]]) -> tuple[Fst, list[int]]:
         """H with `windows[i]` as output label i, and the input labels it gives to disambiguation symbols.
