@@ -11,7 +11,7 @@ cmd=$root/utils/run_local.sh   # where the job runs
 parse_options "$@"
 usage 1 3
 set -- "${args[@]}"
-data=$1
+data=${1%/}
 logdir=${2:-$data/log} dir=${3:-$data/data}
 
 need "$data/feats.scp" "$data/utt2spk"

@@ -14,7 +14,7 @@ write_utt2num_frames=true      # write <data>/utt2num_frames
 parse_options "$@"
 usage 3 5
 set -- "${args[@]}"
-kind=$1 config=$2 data=$3
+kind=$1 config=$2 data=${3%/}
 logdir=${4:-$data/log} dir=${5:-$data/data}
 
 need "$config" "$data/utt2spk" "$data/wav.scp"

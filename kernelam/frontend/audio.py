@@ -1,6 +1,7 @@
 """The sound of a data directory: wav.scp, with or without segments."""
 
 import io
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -14,9 +15,12 @@ from kernelam.kaldi.pipes import is_pipe, output_of
 
 Samples = NDArray[np.float32]
 
-MAX_OVERSHOOT = (
-    0.5  # seconds by which a segment may end behind its recording and is cut, as in Kaldi's extract-segments
-)
+MAX_OVERSHOOT = 0.5  # a segment may end so many seconds behind its recording and is cut, as in Kaldi
+
+# libsndfile reads what is there of a WAV file, and says in its log that more should be. A program that writes into a
+# pipe does not know the size, and puts a number near the largest into the header.
+_WRONG_SIZE = re.compile(r"^data : (\d+) \(should be (\d+)\)", re.MULTILINE)
+_UNKNOWN_SIZE = 0x7FF00000
 
 
 def utterances(
@@ -67,10 +71,16 @@ def _read(place: str, where: str) -> tuple[NDArray[np.float32], float]:
     if size == 0:
         raise KernelamError(f"{where} is empty, there is no sound in it")
     try:
-        sound, rate = soundfile.read(source, dtype="float32", always_2d=True)
+        with soundfile.SoundFile(source) as file:
+            sound, rate, log = file.read(dtype="float32", always_2d=True), file.samplerate, file.extra_info
     except (soundfile.SoundFileError, OSError) as error:
-        reason = str(getattr(error, "error_string", error)).rstrip(".")
+        reason = (
+            str(getattr(error, "error_string", error)).removeprefix("Error : ").rstrip(".")
+            or "it is damaged or cut short"
+        )
         raise KernelamError(f"{where} cannot be read as sound: {reason}") from None
+    if (sizes := _WRONG_SIZE.search(log)) and int(sizes[2]) < int(sizes[1]) < _UNKNOWN_SIZE:
+        raise KernelamError(f"{where} is cut short: it has {sizes[2]} of the {sizes[1]} bytes that its header promises")
     if len(sound) == 0:
         raise KernelamError(f"{where} has no samples")
     return sound * np.float32(32768), float(rate)

@@ -34,6 +34,7 @@ _OPTIONS = {
     "mfcc": {**_FRAME, "num-ceps": "num_ceps", "cepstral-lifter": "cepstral_lifter"},
     "fbank": {**_FRAME, "use-log-fbank": "use_log_fbank", "use-power": "use_power"},
 }
+_CHUNK = 1 << 20
 _WINDOWS = ("hamming", "hanning", "povey", "rectangular", "sine", "blackman")
 _LOG_EPSILON = np.log(np.finfo(np.float32).eps)  # what the log energy of an empty bin is floored to
 
@@ -58,7 +59,10 @@ class Extractor:
 
     def __call__(self, samples: Samples) -> NDArray[np.float32]:
         computer = self._online(self._options)
-        computer.accept_waveform(self.rate, samples.tolist())  # three times faster than from an array
+        for start in range(
+            0, len(samples), _CHUNK
+        ):  # a list is three times faster than an array, and eight times larger
+            computer.accept_waveform(self.rate, samples[start : start + _CHUNK].tolist())
         computer.input_finished()
         frames = [computer.get_frame(t) for t in range(computer.num_frames_ready)]
         return np.stack(frames) if frames else np.zeros((0, computer.dim), np.float32)

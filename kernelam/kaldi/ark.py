@@ -188,9 +188,9 @@ def read_matrix(path: str | Path, *, double: bool = False) -> Matrix:
 
 
 def read_ark(source: str | Path | BinaryIO, *, double: bool = False) -> Iterator[tuple[str, Matrix]]:
-    """The keys and matrices of an archive: a file, a stream, or "-" for standard input."""
+    """The keys and matrices of an archive: a file, a stream, or "-" for standard input; `ark:` before it is skipped."""
     if isinstance(source, str | Path):
-        name = str(source)
+        name = str(source).removeprefix("ark:")
         with ExitStack() as stack:
             stream: BinaryIO = sys.stdin.buffer
             if name != "-":
@@ -228,7 +228,7 @@ def _read_key(stream: BinaryIO, where: str) -> str | None:
 def write_matrix(stream: BinaryIO, key: str, matrix: Matrix, *, compress: bool = False) -> None:
     """One `key matrix` of a binary archive, for instance on standard output for `ark:-`."""
     _check_key(key)
-    stream.write(key.encode() + b" " + _encoded(key, matrix, compress))
+    stream.write(key.encode() + b" " + _encoded(matrix, compress, key))
 
 
 def _check_key(key: str) -> None:
@@ -236,10 +236,10 @@ def _check_key(key: str) -> None:
         raise KernelamError(f"{key!r} cannot be a key of an archive: it is empty or has white space in it")
 
 
-def _encoded(key: str, matrix: Matrix, compress: bool) -> bytes:
+def _encoded(matrix: Matrix, compress: bool, where: str) -> bytes:
     if matrix.ndim != 2:
-        raise KernelamError(f"{key}: an array of {matrix.ndim} dimensions is not a matrix")
-    _check(matrix, key)
+        raise KernelamError(f"{where} is an array of {matrix.ndim} dimensions, not a matrix")
+    _check(matrix, where)
     return encode(matrix, compress)
 
 
@@ -284,7 +284,7 @@ class ArkWriter:
 
     def write(self, key: str, matrix: Matrix) -> None:
         """Append a matrix."""
-        self.write_record(key, _encoded(key, matrix, self._compress))
+        self.write_record(key, _encoded(matrix, self._compress, f"{self._ark_path}, {key}"))
 
     def write_record(self, key: str, record: bytes) -> None:
         """Append a matrix that is already bytes, as `MatrixScp.record` gives them."""

@@ -103,12 +103,17 @@ def test_bad_sound(make_data: MakeData, tmp_path: Path) -> None:
     (sound / "empty.wav").touch()
     (sound / "text.wav").write_text("this is not sound\n" * 100)
     soundfile.write(sound / "nothing.wav", tone(0), 16000)
+    soundfile.write(sound / "a.flac", tone(), 16000)
+    for name in ("a.wav", "a.flac"):
+        (sound / f"half-{name}").write_bytes((sound / name).read_bytes()[:16000])
     cases = {
         "{sound}/none.wav": "no such file",
         "{sound}": "no such file",
         "{sound}/empty.wav": "is empty",
         "{sound}/text.wav": "cannot be read as sound",
         "{sound}/nothing.wav": "has no samples",
+        "{sound}/half-a.wav": "is cut short: it has 15956 of the 32000 bytes",
+        "{sound}/half-a.flac": "cannot be read as sound: ",
         "{sound}/two.wav": "has 2 channels; name the one to use in reco2file_and_channel",
         "echo first >&2; echo bad tape >&2; exit 2 |": "failed with status 2: bad tape",
         "cat {sound}/none.wav | cat |": "failed with status 1: cat: ",

@@ -107,6 +107,14 @@ def test_repeats_and_does_not_depend_on_what_came_before() -> None:
     np.testing.assert_array_equal(extract(speech()), first)
 
 
+@pytest.mark.parametrize("snip_edges", ["true", "false"])
+def test_long_sound_is_fed_in_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snip_edges: str) -> None:
+    extract = Extractor("mfcc", config(tmp_path, f"--snip-edges={snip_edges}"))
+    whole = extract(speech())
+    monkeypatch.setattr("kernelam.frontend.features._CHUNK", 777)
+    np.testing.assert_array_equal(extract(speech()), whole)
+
+
 @pytest.mark.parametrize(("samples", "frames"), [(0, 0), (399, 0), (400, 1), (559, 1), (560, 2)])
 def test_number_of_frames(samples: int, frames: int) -> None:
     assert Extractor("mfcc")(speech()[:samples]).shape == (frames, 13)

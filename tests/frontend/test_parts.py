@@ -131,6 +131,14 @@ def test_too_short_for_one_frame(here: Path, kernelam: Run) -> None:
     assert os.listdir("part") == []
 
 
+def test_sound_that_is_not_finite(here: Path, kernelam: Run) -> None:
+    soundfile.write("wav/1.wav", np.full(1000, np.nan, np.float32), 16000, subtype="FLOAT")
+    run = kernelam("features", "fbank", "data", "part")
+    assert run.returncode == 1
+    assert "part/feats.ark, s0-1 has nan in row 0, column 0" in run.stderr
+    assert os.listdir("part") == []
+
+
 def test_wrong_rate_names_both(here: Path, kernelam: Run) -> None:
     soundfile.write("wav/1.wav", sound(1), 8000)
     run = kernelam("features", "fbank", "--config", "conf/fbank.conf", "data", "part")
