@@ -41,15 +41,17 @@ def estimate(
 
 
 @command.command()
+@click.option("--unk", default="<UNK>", help="The model's unknown word, if it has one: what OOVs are to later words.")
 @SKIP
 @click.argument("arpa", type=Path)
 @click.argument("text", type=Path)
-def perplexity(skip_first_field: bool, arpa: Path, text: Path) -> None:
+def perplexity(unk: str, skip_first_field: bool, arpa: Path, text: Path) -> None:
     """Perplexity of TEXT under ARPA, </s> included, words that ARPA lacks (OOVs) excluded."""
     from kernelam.lm.arpa import read_arpa
     from kernelam.lm.perplexity import perplexity
 
-    print(f"file {text}: {perplexity(read_arpa(arpa), text, skip_first_field=skip_first_field)}")
+    result = perplexity(read_arpa(arpa), text, unk=unk, skip_first_field=skip_first_field)
+    print(f"file {text}: {result}")
 
 
 @command.command()

@@ -55,7 +55,7 @@ def align_data(
     features: FrameStore | Mapping[str, np.ndarray],
     aligner: Aligner | None,
 ) -> dict[str, NDArray[np.int32]]:
-    """Alignments of the utterances of a data directory; without an aligner, equal ones. Failures are named and left out."""
+    """Alignments of the utterances of a data directory; without an aligner, equal ones. Failures are named."""
     alignments, failed = {}, []
     for utt, words in progress(DataDir(data).text.items(), f"aligning {data}"):
         if utt not in features:
@@ -71,9 +71,7 @@ def align_data(
         else:
             alignments[utt] = alignment
     if failed:
-        say(
-            f"{len(failed)} of {len(failed) + len(alignments)} utterances of {data} could not be aligned: {' '.join(failed)}"
-        )
+        say(f"{len(failed)} of {len(failed) + len(alignments)} utterances could not be aligned: {' '.join(failed)}")
     if unknown := graphs.lang.oov_counts:
         most = ", ".join(f"{word} ({count})" for word, count in unknown.most_common(5))
         say(f"{sum(unknown.values())} words of {data}/text are not in {graphs.lang.directory}/words.txt: {most}")

@@ -28,7 +28,7 @@ def make_part(data: str | Path, part: str | Path, extract: Extractor, *, compres
             if len(feats) == 0:
                 raise KernelamError(
                     f"{data}, {utt}: {len(samples)} samples ({len(samples) / rate:g} s) are too few for one frame;"
-                    f" delete it from utt2spk and run utils/fix_data_dir.sh {data}"
+                    " delete its line of the whole data directory's utt2spk and run utils/fix_data_dir.sh on that"
                 )
             writer.write(utt, feats)
             durations[utt] = f"{len(samples) / rate:.7g}"
@@ -62,10 +62,10 @@ def merge_parts(data: str | Path, ark_path: str | Path, parts: Sequence[str | Pa
         tables = {"utt2dur": {utt: durations[utt] for utt in utts}, "frame_shift": {shifts.pop(): ""}}
         if utt2num_frames:
             tables["utt2num_frames"] = {utt: str(found[utt].num_frames(utt)) for utt in utts}
-        else:
-            (directory.path / "utt2num_frames").unlink(missing_ok=True)  # an older one would be wrong
         writer.flush()
         _write_tables(directory.path, tables)
+        if not utt2num_frames:
+            (directory.path / "utt2num_frames").unlink(missing_ok=True)  # an older one would be wrong
 
 
 def _write_tables(folder: Path, tables: Mapping[str, Mapping[str, str]]) -> None:

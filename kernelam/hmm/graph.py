@@ -64,7 +64,7 @@ class TrainingGraphs:
             h = self._sorted_h(windows)
         kaldifst.arcsort(phones, "ilabel")
         graph = kaldifst.compose(h, phones)
-        kaldifst.determinize_star(graph, use_log=True)
+        _determinize(graph, f"the graph of a transcript with {self.lang.directory / 'L.fst'}")
         kaldifst.minimize_encoded(graph)
         return add_self_loops(Fst.from_kaldifst(graph), self.transitions, self.self_loop_scale).to_kaldifst()
 
@@ -122,9 +122,19 @@ def _compose_lg(lang: Lang) -> kaldifst.StdVectorFst:
     lg = kaldifst.compose(lexicon, grammar)
     if lg.start < 0:
         raise KernelamError(f"{lang.directory}: G.fst accepts no sentence of words that L_disambig.fst knows")
-    kaldifst.determinize_star(lg, use_log=True)
+    _determinize(lg, f"L_disambig.fst with G.fst of {lang.directory}")
     kaldifst.minimize_encoded(lg, _DELTA)
     return lg
+
+
+def _determinize(fst: kaldifst.StdVectorFst, what: str) -> None:
+    try:
+        kaldifst.determinize_star(fst, use_log=True)
+    except RuntimeError as error:
+        reason = str(error).strip().splitlines()[-1]
+        raise KernelamError(
+            f"{what} cannot be made deterministic ({reason}): homophones need the disambiguation symbols of prepare_lang.sh"
+        ) from None
 
 
 def _merge_equal_windows(
@@ -145,7 +155,7 @@ def _compose_hclg(h: Fst, clg: kaldifst.StdVectorFst, disambig: list[int]) -> Fs
     left = h.to_kaldifst()
     kaldifst.arcsort(left, "olabel")
     graph = kaldifst.compose(left, clg)
-    kaldifst.determinize_star(graph, use_log=True)
+    _determinize(graph, "HCLG")
     plain = Fst.from_kaldifst(graph)
     plain.arcs["ilabel"][np.isin(plain.arcs["ilabel"], disambig)] = 0
     graph = plain.to_kaldifst()
@@ -177,7 +187,8 @@ def read_graph(path: str | Path) -> kaldifst.StdConstFst | kaldifst.StdVectorFst
     if not np.isfinite(fst.final).any():
         raise KernelamError(f"{path} is a graph without a final state")
     kind = kaldifst.StdConstFst if fst_kind(data) == "const" else kaldifst.StdVectorFst
-    graph = kind.read(str(path)) if data[:4] == Path(path).read_bytes()[:4] else fst.to_kaldifst()
+    zipped = len(data) != Path(path).stat().st_size
+    graph = fst.to_kaldifst() if zipped else kind.read(str(path))
     if graph is None:
         raise KernelamError(f"OpenFst cannot read {path}")
     return graph

@@ -53,7 +53,7 @@ class TransitionModel:
         probabilities = [p for t in ordered for _, p in topology.states(t.phone)[t.hmm_state].transitions]
         return cls(topology, ordered, np.log(np.array([1.0, *probabilities], np.float32)))
 
-    @property
+    @cached_property
     def num_pdfs(self) -> int:
         return 1 + max(max(t.forward_pdf, t.self_loop_pdf) for t in self.tuples)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelam.errors import KernelamError
-from kernelam.kaldi.datatables import RECO, SPK, TABLES, Segment, fixing, parsed
+from kernelam.kaldi.datatables import RECO, SPK, TABLES, UTT, Segment, fixing, parsed
 from kernelam.kaldi.tables import read_table, write_table
 
 CONSTANTS = ("frame_shift", "glm")  # files about the whole set, copied as they are
@@ -158,13 +158,13 @@ class DataDir:
                 raise KernelamError(f"no such file {self.path / name} ({hint})")
 
     def _check_ids(self, name: str, table: Mapping[str, str]) -> None:
-        kind = TABLES[name].kind
+        kind = TABLES[name].kind if self.has("segments") or TABLES[name].kind != RECO else UTT
         expected = self.ids(kind)
         if list(table) == expected:
             return
         differing = set(expected) ^ set(table)
         first = min(differing)
-        this, other = self.path / name, self.path / ("segments" if kind == RECO and self.has("segments") else "utt2spk")
+        this, other = self.path / name, self.path / ("segments" if kind == RECO else "utt2spk")
         if first in table:
             this, other = other, this
         raise KernelamError(

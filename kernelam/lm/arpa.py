@@ -204,20 +204,20 @@ class _Section:
         for number, fields in source:
             if fields[0].startswith(b"\\"):
                 return number, fields
-            if not n + 1 <= len(fields) <= n + 2 - self.highest:
+            extra = len(fields) - n - 1
+            if extra != 0 and (extra != 1 or self.highest):
                 words = "1 word" if n == 1 else f"{n} words"
                 backoff = "" if self.highest else " and perhaps a backoff"
                 raise self.error(number, f"expected a log10 probability, {words}{backoff}")
             self.numbers.append(number)
             self.prob.append(self.value(number, fields[0]))
-            self.backoff.append(self.value(number, fields[-1]) if len(fields) == n + 2 else 0.0)
-            for word in fields[1 : n + 1]:
-                i = index.setdefault(word, len(index)) if n == 1 else index.get(word, -1)
-                if i < 0:
-                    raise self.error(number, f"{self.text(word)} is not among the 1-grams")
-                self.ids.append(i)
-            if n == 1 and len(index) < len(self.ids):
+            self.backoff.append(self.value(number, fields[-1]) if extra else 0.0)
+            if n == 1 and index.setdefault(fields[1], len(index)) < len(self.ids):
                 raise self.error(number, f"{self.text(fields[1])} is listed twice")
+            try:
+                self.ids.extend(map(index.__getitem__, fields[1 : n + 1]))
+            except KeyError as error:
+                raise self.error(number, f"{self.text(error.args[0])} is not among the 1-grams") from None
         return None
 
     def value(self, number: int, text: bytes) -> float:

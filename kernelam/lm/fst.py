@@ -7,9 +7,11 @@ history, so they form no cycle, and no state has two arcs with one input label.
 """
 
 import math
+import struct
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import kaldifst
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,6 +21,9 @@ from kernelam.lm.arpa import ArpaModel, Ints, read_arpa
 from kernelam.lm.text import BOS, EOS, byte_lines, decode
 from kernelam.progress import say
 
+FST_MAGIC = 2125659606
+FST_PROPERTIES = 0x10000003  # expanded, mutable, sorted by input label
+LN10 = math.log(10)
 Floats = NDArray[np.float64]
 
 
@@ -58,10 +63,9 @@ def write_grammar(arpa: str | Path, words: str | Path, fst: str | Path) -> None:
     if lost:
         missing = len(model.words) - len(kept.words)
         say(f"warning: {lost} n-grams of {arpa} ({missing} of its words not in {words}) are left out of {fst}")
-    grammar = to_fst(kept, symbols)
+    arrays = to_arrays(kept, symbols)
     with replacing(fst) as stream:
-        if not grammar.write(stream.name):
-            raise KernelamError(f"cannot write {fst}")
+        stream.write(arrays.vector_fst())
 
 
 def _usable(model: ArpaModel, symbols: dict[str, int]) -> ArpaModel:
@@ -73,6 +77,38 @@ def _usable(model: ArpaModel, symbols: dict[str, int]) -> ArpaModel:
     return model.subset(keep)
 
 
+@dataclass
+class Arrays:
+    """A transducer: its start, the final weight of each state (inf: none), and the arcs, sorted by source and input."""
+
+    start: int
+    final: Floats
+    source: Ints
+    ilabel: Ints
+    olabel: Ints
+    weight: Floats
+    into: Ints
+
+    def vector_fst(self) -> bytes:
+        """OpenFst's file of type vector, arcs standard: a header, then each state with its arcs, in 4-byte units.
+
+        A million arcs take a fraction of a second so, and several when each is added through a library.
+        """
+        states, arcs = len(self.final), len(self.source)
+        count = np.bincount(self.source, minlength=states)
+        body = np.zeros(3 * states + 4 * arcs, "<i4")
+        at = 3 * np.arange(states) + 4 * (np.cumsum(count) - count)
+        body[at] = self.final.astype("<f4").view("<i4")
+        body[at + 1] = count  # an 8-byte integer, whose upper half stays 0
+        at = 3 * (self.source + 1) + 4 * np.arange(arcs)
+        body[at], body[at + 1] = self.ilabel, self.olabel
+        body[at + 2], body[at + 3] = self.weight.astype("<f4").view("<i4"), self.into
+        names = b"".join(struct.pack("<i", len(name)) + name for name in (b"vector", b"standard"))
+        header = struct.pack("<i", FST_MAGIC) + names
+        header += struct.pack("<iiQqqq", 2, 0, FST_PROPERTIES, self.start, states, 0)  # 0: arcs are counted by state
+        return header + body.tobytes()
+
+
 class _Nodes:
     """All histories in one numbering: node 0 is the empty one, then the n-grams of each order below the highest."""
 
@@ -80,9 +116,15 @@ class _Nodes:
         self.model = model
         sizes = [1, *(len(level) for level in model.levels[:-1])]
         self.offset = np.concatenate(([0], np.cumsum(sizes)))
+        self.start = 1 + model.index[BOS] if model.order > 1 else 0
         self.back = [np.zeros(1, np.int64)]  # by order: the longest proper suffix of each n-gram that is a node
         for n in range(1, model.order + 1):
             self.back.append(self._suffix(n))
+        self._bypass()
+
+    def source(self, n: int) -> Ints:
+        """The nodes of the n-grams' histories."""
+        return self.offset[n - 1] + self.model.prefix(n)
 
     def _suffix(self, n: int) -> Ints:
         """Extend the longest suffix of the prefix by the last word; where that is not listed, a shorter one."""
@@ -91,66 +133,62 @@ class _Nodes:
         if n == 1:
             return result
         node = self.back[n - 1][self.model.prefix(n)]
-        open_ = np.ones(len(word), bool)
+        todo = np.ones(len(word), bool)
         for m in range(n - 1, 0, -1):
-            here = np.flatnonzero(open_ & (node >= self.offset[m - 1]))
+            here = np.flatnonzero(todo & (node >= self.offset[m - 1]))
             row = self.model.find(m, node[here] - self.offset[m - 1], word[here])
-            hit = row >= 0
-            result[here[hit]] = self.offset[m] + row[hit]
-            open_[here[hit]] = False
-            miss = here[~hit]
+            hit, miss = here[row >= 0], here[row < 0]
+            result[hit] = self.offset[m] + row[row >= 0]
+            todo[hit] = False
             node[miss] = self.back[m - 1][node[miss] - self.offset[m - 1]]
         return result
 
+    def _bypass(self) -> None:
+        """Mark the nodes that are continued; for the others find where an arc goes on to, and what that costs."""
+        size = int(self.offset[-1])
+        self.alive = np.zeros(size, bool)
+        self.alive[[0, self.start]] = True
+        for n in range(1, self.model.order + 1):
+            self.alive[self.source(n)] = True
+        self.target, self.cost, self.backoff = np.arange(size), np.zeros(size), np.zeros(size)
+        for n in range(1, self.model.order):
+            here = np.arange(self.offset[n], self.offset[n + 1])
+            self.backoff[here] = -LN10 * self.model.levels[n - 1].log10_backoff
+            dead = ~self.alive[here]
+            here, back = here[dead], self.back[n][dead]
+            self.target[here] = self.target[back]
+            self.cost[here] = self.backoff[here] + self.cost[back]
 
-def to_fst(model: ArpaModel, symbols: dict[str, int]) -> kaldifst.StdVectorFst:
+
+def to_arrays(model: ArpaModel, symbols: dict[str, int]) -> Arrays:
     """G of a model all of whose words but <s> and </s> are in `symbols`; write_grammar checks the rest."""
     nodes = _Nodes(model)
-    bos, eos = model.index[BOS], model.index[EOS]
-    size = int(nodes.offset[model.order])
-    start = int(nodes.offset[1]) + bos if model.order > 1 else 0
-    alive = np.zeros(size, bool)
-    alive[[0, start]] = True
-    for n in range(1, model.order + 1):
-        alive[nodes.offset[n - 1] + model.prefix(n)] = True
-    target, cost = np.arange(size), np.zeros(size)  # where an arc into a node really leads, and what that adds
-    backoff = np.zeros(size)
-    for n in range(1, model.order):
-        here = np.arange(nodes.offset[n], nodes.offset[n + 1])
-        backoff[here] = -math.log(10) * model.levels[n - 1].log10_backoff
-        dead, back = ~alive[here], nodes.back[n]
-        target[here[dead]] = target[back[dead]]
-        cost[here[dead]] = backoff[here[dead]] + cost[back[dead]]
-
     label = np.array([symbols.get(word, 0) for word in model.words])
-    final = np.full(size, np.inf)
-    parts: list[tuple[Ints, Ints, Ints, Floats, Ints]] = []  # source, input, output, weight, destination
+    final = np.full(len(nodes.alive), np.inf)
+    parts: list[tuple[NDArray[Any], ...]] = []  # source, input, output, weight, node to enter
     for n in range(1, model.order + 1):
-        source, word = nodes.offset[n - 1] + model.prefix(n), model.last(n)
-        weight = -math.log(10) * model.levels[n - 1].log10_prob
-        own = nodes.offset[n] + np.arange(len(word)) if n < model.order else nodes.back[n]
-        end, plain = word == eos, (word != eos) & (word != bos)
+        source, word = nodes.source(n), model.last(n)
+        weight = -LN10 * model.levels[n - 1].log10_prob
+        end = word == model.index[EOS]
         final[source[end]] = weight[end]
-        into = own[plain]
-        parts.append((source[plain], label[word[plain]], label[word[plain]], weight[plain] + cost[into], target[into]))
+        node = nodes.back[n] if n == model.order else nodes.offset[n] + np.arange(len(word))
+        arc = ~end & (word != model.index[BOS])
+        parts.append((source[arc], label[word[arc]], label[word[arc]], weight[arc], node[arc]))
         if n < model.order:
-            own, back = own[alive[own]], nodes.back[n][alive[own]]
-            disambig = np.full(len(own), symbols["#0"])
-            parts.append((own, disambig, np.zeros_like(own), backoff[own] + cost[back], target[back]))
-    state = np.cumsum(alive) - 1
-    source, ilabel, olabel, weight, into = (np.concatenate(column) for column in zip(*parts, strict=True))
-    order = np.lexsort((ilabel, source))
-    arcs = (column[order].tolist() for column in (state[source], ilabel, olabel, weight, state[into]))
-    return _assemble(int(state[start]), final[alive].tolist(), zip(*arcs, strict=True))
-
-
-def _assemble(start: int, final: list[float], arcs: "zip[tuple[int, int, int, float, int]]") -> kaldifst.StdVectorFst:
-    fst = kaldifst.StdVectorFst()
-    for weight in final:
-        state = fst.add_state()
-        if weight < math.inf:
-            fst.set_final(state, weight)
-    fst.start = start
-    for source, ilabel, olabel, weight, into in arcs:
-        fst.add_arc(source, kaldifst.StdArc(ilabel, olabel, weight, into))
-    return fst
+            alive = nodes.alive[node]
+            node, back = node[alive], nodes.back[n][alive]
+            disambig = np.full(len(node), symbols["#0"])
+            parts.append((node, disambig, np.zeros_like(node), nodes.backoff[node], back))
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    order = np.lexsort((columns[1], columns[0]))
+    source, ilabel, olabel, weight, into = (column[order] for column in columns)
+    state = np.cumsum(nodes.alive) - 1
+    return Arrays(
+        start=int(state[nodes.start]),
+        final=final[nodes.alive],
+        source=state[source],
+        ilabel=ilabel,
+        olabel=olabel,
+        weight=weight + nodes.cost[into],
+        into=state[nodes.target[into]],
+    )

@@ -42,31 +42,35 @@ class Perplexity:
         )
 
 
-def perplexity(model: ArpaModel, text: str | Path, *, skip_first_field: bool = True) -> Perplexity:
-    """Score every word and every </s>. A word that the model lacks is an OOV: not scored, and it cuts the history."""
+def perplexity(model: ArpaModel, text: str | Path, *, unk: str = "<UNK>", skip_first_field: bool = True) -> Perplexity:
+    """Score every word and every </s>. A word that the model lacks is an OOV, as is `unk` itself: it is not scored.
+
+    In the histories of the words after it, it stands as `unk` if the model has that; else it cuts them short.
+    """
     for symbol in (BOS, EOS):
         if symbol not in model.index:
             raise KernelamError(f"the model has no {symbol}: perplexity cannot be computed")
     index = {word.encode(): i for word, i in model.index.items()}
     for symbol in (BOS, EOS):
         del index[symbol.encode()]  # inside a text they are no words
+    unknown = model.index.get(unk, -1)
     stream = array("q")
     lines = 0
     for _, sentence in sentences(text, skip_first_field):
         stream.append(model.index[BOS])
-        stream.extend(index.get(word, -1) for word in sentence)
+        stream.extend(index.get(word, unknown) for word in sentence)
         stream.append(model.index[EOS])
         lines += 1
     if not lines:
         raise KernelamError(f"{text} has no sentences")
     tokens = np.array(stream, np.int64)
     scores = log10_probs(model, tokens)
-    event = (tokens >= 0) & (tokens != model.index[BOS])
+    event = (tokens != unknown) & (tokens != model.index[BOS])
     zero = event & (scores <= -99)
     return Perplexity(
         sentences=lines,
         words=len(tokens) - 2 * lines,
-        oovs=int(np.sum(tokens < 0)),
+        oovs=int(np.sum(tokens == unknown)),
         zeroprobs=int(np.sum(zero)),
         log10_prob=float(np.sum(scores[event & ~zero])),
     )

@@ -6,7 +6,7 @@ from kernelam.models.base import AcousticModel
 
 
 def load_model(place: str | Path, device: str = "cpu") -> AcousticModel:
-    """The model of a directory, one of ours or a Kaldi GMM (`final.mdl`), or of an `.mdl` file. A GMM needs no torch."""
+    """The model of a directory, ours or a Kaldi GMM (`final.mdl`), or of an `.mdl` file. A GMM needs no torch."""
     place = Path(place)
     if (place / "model.json").exists() or (not (place / "final.mdl").exists() and not place.is_file()):
         from kernelam.models.directory import load_posterior_model

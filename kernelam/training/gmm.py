@@ -42,9 +42,7 @@ def viterbi_update(
     gmms = model.gmms
     for _ in range(passes):
         gmms, log_likelihood = reestimate(gmms, frames.features, pdfs)
-        say(
-            f"{log_likelihood:.3f} log-likelihood a frame, {len(gmms.weights)} Gaussians, {int((pdfs >= 0).sum())} frames"
-        )
+        say(f"log-likelihood {log_likelihood:.3f} a frame, {len(gmms.weights)} Gaussians, {(pdfs >= 0).sum()} frames")
     gmms = split(gmms, np.bincount(pdfs[pdfs >= 0], minlength=gmms.num_pdfs), total, seed)
     return GmmModel(model.pipeline, model.transitions.update(counts), gmms)
 

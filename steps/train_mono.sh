@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Train a monophone GMM-HMM from a flat start.
+# Usage: steps/train_mono.sh [options] <data> <lang> <exp>
+# e.g.: steps/train_mono.sh --nj 4 data/train data/lang exp/mono
+set -euo pipefail
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../utils/script.sh"
+
+nj=4                                  # jobs that align
+cmd=$root/utils/run_local.sh          # where they run
+num_iters=20                          # rounds of alignment and re-estimation
+max_iter_inc=14                       # the last round that adds Gaussians
+totgauss=1000                         # Gaussians to end with
+cmvn_opts="--norm-means=true"         # CMVN per speaker
+delta_order=2                         # deltas and their deltas
+beam=10                               # of the alignment
+retry_beam=40                         # for utterances that fail with it
+seed=1                                # of the directions in which Gaussians are split
+
+parse_options "$@"
+usage 3
+set -- "${args[@]}"
+data=$1 lang=$2 dir=$3
+
+need "$data/feats.scp" "$data/text" "$lang/L.fst" "$lang/topo"
+mkdir -p "$dir/log"
+rm -f "$dir"/final.mdl "$dir"/ali.*.gz
+"$root/utils/split_data.sh" --per-utt "$data" "$nj"
+sdata=$data/split${nj}utt
+echo "$nj" > "$dir/num_jobs"
+
+$cmd "$dir/log/init.log" kernelam gmm init --cmvn-opts "$cmvn_opts" --delta-order "$delta_order" "$data" "$lang" "$dir"
+equal=true gauss=0
+for ((x = 0; x < num_iters; x++)); do
+    $cmd JOB=1:"$nj" "$dir/log/align.$x.JOB.log" \
+        kernelam align --equal "$equal" --frames "$dir/frames" --beam "$beam" --retry-beam "$retry_beam" \
+        "$dir/$x.mdl" "$sdata/JOB" "$lang" "$dir/ali.JOB.gz"
+    equal=false
+    ((x < 1 || x > max_iter_inc)) || gauss=$((totgauss * x / max_iter_inc))
+    $cmd "$dir/log/update.$x.log" \
+        kernelam gmm update --passes 2 --num-gauss "$gauss" --seed "$seed" \
+        "$dir/$x.mdl" "$dir/frames" "$dir" "$dir/$((x + 1)).mdl"
+    rm "$dir/$x.mdl"
+done
+rm -r "$dir/frames"
+mv "$dir/$num_iters.mdl" "$dir/final.mdl"
+echo "$0: trained $dir/final.mdl" >&2
