@@ -37,6 +37,8 @@ def read_symbols(path: str | Path) -> dict[str, int]:
         word, value = decode(fields[0], path, number), int(fields[1])
         if word in symbols or value in taken:
             raise KernelamError(f"{path}, line {number}: {word} {value} repeats a word or a number")
+        if (word == "<eps>") != (value == 0):
+            raise KernelamError(f"{path}, line {number}: {word} {value}; the number 0 belongs to <eps>, and only to it")
         symbols[word] = value
         taken.add(value)
     return symbols

@@ -1,5 +1,6 @@
 import math
 import random
+import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -76,6 +77,10 @@ def test_equals_kaldi(corpora: Path, tmp_path: Path, lang: str, arpa: str) -> No
     ours = kaldifst.StdVectorFst.read(str(tmp_path / "G.fst"))
     assert_same(ours, kaldifst.StdVectorFst.read(str(lang_dir / "G.fst")), 1e-5)
     assert ours.is_ilabel_sorted
+    ours.write(str(tmp_path / "again.fst"))  # OpenFst's own file differs at most in the 8 bytes of properties it knows
+    mine, again = (tmp_path / "G.fst").read_bytes(), (tmp_path / "again.fst").read_bytes()
+    assert mine[:34] == again[:34]
+    assert mine[42:] == again[42:]
 
 
 @pytest.fixture
@@ -201,6 +206,7 @@ def test_misplaced_sentence_ends_are_dropped(words: Path, capsys: pytest.Capture
         (ARPA, "<eps> 0\na x\n", "words.txt, line 2: expected a word and its number"),
         (ARPA, "<eps> 0\na 1\na 2\n", "words.txt, line 3: a 2 repeats a word or a number"),
         (ARPA, "<eps> 0\na 1\nb 1\n", "words.txt, line 3: b 1 repeats a word or a number"),
+        (ARPA, "a 0\nb 1\n#0 2\n", "words.txt, line 1: a 0; the number 0 belongs to <eps>"),
         (ARPA, "<eps> 0\nz 1\n#0 2\n", "have no word in common"),
         (ARPA.replace("</s>", "d"), None, "lm has no </s> among its 1-grams: no sentence can end"),
         (ARPA.replace("<s>", "d"), None, "lm has no <s> among its 1-grams: no sentence can begin"),
@@ -236,3 +242,14 @@ def test_command_line(words: Path, kernelam: Callable) -> None:
     assert done.stderr.startswith("kernelam lm fst: ")
     assert len(done.stderr.splitlines()) == 1
     assert not list(folder.glob("*G2*"))
+
+
+def test_full_disk(words: Path, kernelam: Callable) -> None:
+    (words.parent / "lm").write_text(ARPA)
+    done = kernelam(
+        *("lm", "fst", words.parent / "lm", words, words.parent / "G.fst"),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)),
+    )
+    assert done.returncode == 1
+    assert done.stderr == f"kernelam lm fst: cannot write {words.parent}/G.fst: File too large\n"
+    assert not list(words.parent.glob("*G.fst*"))
