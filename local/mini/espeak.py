@@ -3,7 +3,9 @@
 What espeak says depends on what it said before: call `say` once in a process, through processes.each_alone.
 """
 
+import bisect
 import ctypes
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,20 +84,20 @@ def say(words: Sequence[str], voice: Voice) -> Speech:
     rate = library.espeak_Initialize(_SYNCHRONOUS, 0, str(data).encode(), _PHONEME_EVENTS)
     if rate <= 0:
         raise KernelamError(f"espeak-ng cannot read its data in {data}; reinstall espeakng-loader")
+    library.espeak_ng_SetRandSeed(ctypes.c_long(1))  # it was the time of day
+    ctypes.CDLL(None).srand(1)  # breath and the Klatt voices draw from the C library
     sound: list[bytes] = []
-    phones: list[Phone] = []
-    starts = np.cumsum([1] + [len(word) + 1 for word in words[:-1]])  # espeak counts characters from 1
+    events: list[tuple[bytes, int, int]] = []
 
-    def receive(samples: ctypes._Pointer, count: int, events: ctypes._Pointer) -> int:
+    def receive(samples: ctypes._Pointer, count: int, queue: ctypes._Pointer) -> int:
+        """Only collects: an exception in here would not be seen."""
         if samples and count > 0:
             sound.append(ctypes.string_at(samples, 2 * count))
-        for event in events:
+        for event in map(queue.__getitem__, itertools.count()):
             if event.type == _EVENT_END:
-                return 0
+                break
             if event.type == _EVENT_PHONEME:
-                mnemonic = event.name.decode().lstrip("',%=")
-                word = -1 if mnemonic.startswith("_") else int(np.searchsorted(starts, event.text_position, "right")) - 1
-                phones.append(Phone(mnemonic, event.sample, word))
+                events.append((event.name, event.sample, event.text_position))
         return 0
 
     callback = _Callback(receive)
@@ -107,4 +109,14 @@ def say(words: Sequence[str], voice: Voice) -> Speech:
     text = " ".join(words).encode()
     library.espeak_Synth(text, len(text) + 1, 0, 0, 0, _UTF8, None, None)
     library.espeak_Synchronize()
-    return Speech(np.frombuffer(b"".join(sound), dtype=np.int16), rate, phones)
+    return Speech(np.frombuffer(b"".join(sound), dtype=np.int16), rate, _phones(words, events))
+
+
+def _phones(words: Sequence[str], events: list[tuple[bytes, int, int]]) -> list[Phone]:
+    starts = list(itertools.accumulate((len(word) + 1 for word in words[:-1]), initial=1))  # espeak counts from 1
+    phones = []
+    for name, sample, position in events:
+        mnemonic = name.decode().lstrip("',%=")  # marks of stress
+        word = -1 if mnemonic.startswith("_") else bisect.bisect(starts, position) - 1
+        phones.append(Phone(mnemonic, sample, word))
+    return phones

@@ -1,10 +1,11 @@
 """Phones of espeak, pronunciations of words, and Kaldi's dictionary directory."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from espeak import Phone
+
 from kernelam.errors import KernelamError
 from kernelam.files import replacing
 from kernelam.kaldi.tables import lines
@@ -37,7 +38,9 @@ class PhoneMap:
         for phone in phones:
             name = self._names.get(phone.mnemonic)
             if name is None:
-                raise KernelamError(f"{self._path} has no line for espeak's phoneme '{phone.mnemonic}', found in {what}")
+                raise KernelamError(
+                    f"{self._path} has no line for espeak's phoneme '{phone.mnemonic}', found in {what}"
+                )
             if name == NO_PHONE or (name == SILENCE and result and result[-1][0] == SILENCE):
                 continue
             result.append((name, phone.start, phone.word))
@@ -50,8 +53,7 @@ class PhoneMap:
 class Pronunciations:
     """How each word was said, counted."""
 
-    def __init__(self, isolated: dict[str, Pronunciation]) -> None:
-        self._isolated = isolated
+    def __init__(self) -> None:
         self._counts: dict[str, Counter[Pronunciation]] = defaultdict(Counter)
         self._fused: list[tuple[Sequence[str], Pronunciation]] = []
 
@@ -69,31 +71,40 @@ class Pronunciations:
             else:
                 self._fused.append((words[start:end], pronunciation))
 
-    def lexicon(self) -> list[tuple[str, Pronunciation]]:
-        """Every word with its pronunciations, the most frequent first; the isolated one if it was never said."""
-        counts = {word: Counter(found) for word, found in self._counts.items()}
-        for words, pronunciation in self._fused:
-            for word, part in self._divide(words, pronunciation):
-                counts.setdefault(word, Counter())[part] += 1
+    def unheard(self, vocabulary: Iterable[str]) -> list[str]:
+        """The words that never had phones of their own."""
+        return [word for word in vocabulary if word not in self._counts]
+
+    def lexicon(self, isolated: dict[str, Pronunciation]) -> list[tuple[str, Pronunciation]]:
+        """Every word with its pronunciations, the most frequent first; `isolated` are those of unheard words."""
+        known = {word: Counter(found) for word, found in self._counts.items()}
+        known |= {word: Counter([pronunciation]) for word, pronunciation in isolated.items()}
+        counts = {word: Counter(found) for word, found in known.items()}
+        for words, phones in self._fused:
+            for word, part in divide(words, phones, known):
+                counts[word][part] += 1
         result = []
-        for word in sorted(self._isolated):
-            found = counts.get(word, Counter([self._isolated[word]]))
+        for word, found in sorted(counts.items()):
             kept = [p for p, count in found.items() if count >= RARE * found.total()]
             result += [(word, p) for p in sorted(kept, key=lambda p: (-found[p], p))]
         return result
 
-    def _divide(self, words: Sequence[str], phones: Pronunciation) -> list[tuple[str, Pronunciation]]:
-        """Take known pronunciations of the later words off the end; the first word keeps the rest ("f er dh ax")."""
-        parts: list[tuple[str, Pronunciation]] = []
-        for word in reversed(words[1:]):
-            known = {*self._counts.get(word, ()), self._isolated[word]}
-            tails = [p for p in known if len(p) < len(phones) and phones[-len(p) :] == p]
-            if not tails:
-                return []
-            tail = max(tails, key=len)
-            parts.append((word, tail))
-            phones = phones[: -len(tail)]
-        return [*parts, (words[0], phones)]
+
+def divide(
+    words: Sequence[str], phones: Pronunciation, known: Mapping[str, Iterable[Pronunciation]]
+) -> list[tuple[str, Pronunciation]]:
+    """Take known pronunciations of the later words off the end; the first word keeps the rest.
+
+    "for the", f er dh ax: dh ax is known, so "for" was f er. Nothing if that cannot be done.
+    """
+    parts: list[tuple[str, Pronunciation]] = []
+    for word in reversed(words[1:]):
+        tails = [p for p in known[word] if len(p) < len(phones) and phones[-len(p) :] == p]
+        if not tails:
+            return []
+        parts.append((word, max(tails, key=len)))
+        phones = phones[: -len(parts[-1][1])]
+    return [*parts, (words[0], phones)]
 
 
 def write_dict(directory: Path, lexicon: Iterable[Sequence[str]], nonsilence: list[str]) -> None:

@@ -2,7 +2,9 @@
 """Make the synthetic mini corpus: wavs and phone times under CORPUS, Kaldi data directories and lexicon under DATA."""
 
 import hashlib
+import io
 import json
+import signal
 import sys
 import wave
 from collections import defaultdict
@@ -11,19 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
-import scipy
-
 import espeak
+import numpy as np
 import sound
 from grammar import Grammar, read_grammar
+from lexicon import PhoneMap, Pronunciation, Pronunciations, Segment, write_dict
+from plan import UTTERANCES, Sentences, Utterance, make_plan, read_speakers
+from processes import each_alone
+
 from kernelam.errors import KernelamError
 from kernelam.files import replacing
 from kernelam.kaldi.tables import write_table
 from kernelam.progress import progress, say
-from lexicon import PhoneMap, Pronunciation, Pronunciations, Segment, write_dict
-from plan import UTTERANCES, Sentences, Utterance, make_plan, read_speakers
-from processes import each_alone
 
 HERE = Path(__file__).resolve().parent
 MANIFEST = "manifest.json"
@@ -44,9 +45,7 @@ class Studio:
         self._seed, self._phones = seed, phones
         tasks = [(sentences.draw(), voice) for voice in voices[:BABBLE_VOICES] for _ in range(BABBLE_SENTENCES)]
         spoken = list(each_alone(_speech, tasks, nj))
-        streams = [
-            np.concatenate(spoken[i : i + BABBLE_SENTENCES]) for i in range(0, len(spoken), BABBLE_SENTENCES)
-        ]
+        streams = [np.concatenate(spoken[i : i + BABBLE_SENTENCES]) for i in range(0, len(spoken), BABBLE_SENTENCES)]
         length = min(len(stream) for stream in streams)
         self._babble = np.sum([stream[:length] / np.sqrt(sound.power(stream)) for stream in streams], axis=0)
 
@@ -69,11 +68,16 @@ def _speech(task: tuple[tuple[str, ...], espeak.Voice]) -> np.ndarray:
 
 
 def phone_times(segments: list[Segment], rate: int, offset: float, end: float) -> list[tuple[float, float, str]]:
-    """Start, length and phone of a recording from its first to its last second, in steps of 10 ms or finer."""
+    """Start, length and phone from the beginning of a recording, which is a pause, to its end.
+
+    espeak starts an l at the end of a sentence where it stops, as part of the vowel: it gets half of the vowel.
+    """
     starts = [0.0, *(offset + start / rate for _, start, _ in segments), end]
+    for i in range(2, len(starts) - 1):
+        if starts[i] == starts[i + 1]:
+            starts[i] = (starts[i - 1] + starts[i]) / 2
     names = ["SIL", *(name for name, _, _ in segments)]
-    spans = zip(starts, starts[1:], names, strict=False)
-    return [(start, stop - start, name) for start, stop, name in spans if stop > start]
+    return [(start, stop - start, name) for start, stop, name in zip(starts, starts[1:], names, strict=False)]
 
 
 def prepare_studio(seed: int, nj: int) -> tuple[Grammar, PhoneMap, list[Utterance], Studio]:
@@ -87,14 +91,16 @@ def prepare_studio(seed: int, nj: int) -> tuple[Grammar, PhoneMap, list[Utteranc
 
 
 def write_wav(path: Path, samples: bytes) -> None:
-    with replacing(path) as stream, wave.open(stream, "wb") as wav:
+    whole = io.BytesIO()
+    with wave.open(whole, "wb") as wav:
         wav.setparams((1, 2, sound.RATE, len(samples) // 2, "NONE", ""))
         wav.writeframes(samples)
+    with replacing(path) as stream:
+        stream.write(whole.getbuffer())
 
 
-def isolated(grammar: Grammar, phones: PhoneMap, voice: espeak.Voice, nj: int) -> dict[str, Pronunciation]:
-    """Each word of the vocabulary said alone."""
-    words = grammar.vocabulary()
+def isolated(words: list[str], phones: PhoneMap, voice: espeak.Voice, nj: int) -> dict[str, Pronunciation]:
+    """Each word said alone."""
 
     def pronounce(word: str) -> Pronunciation:
         segments = phones.segments(espeak.say([word], voice).phones, f"the word {word}")
@@ -105,7 +111,7 @@ def isolated(grammar: Grammar, phones: PhoneMap, voice: espeak.Voice, nj: int) -
 
 def fingerprint(seed: int) -> str:
     """Digest of all that the corpus depends on: these files, the seed, the synthesiser, the numeric libraries."""
-    digest = hashlib.sha256(f"{seed} {np.__version__} {scipy.__version__}".encode())
+    digest = hashlib.sha256(f"{seed} {np.__version__}".encode())
     for path in [*sorted(HERE.glob("*.py")), *sorted(HERE.glob("*.txt")), espeak.paths()[0]]:
         digest.update(path.read_bytes())
     return digest.hexdigest()
@@ -127,10 +133,10 @@ def read_manifest(corpus: Path, wanted: str) -> dict[str, Any] | None:
 
 def make_corpus(corpus: Path, seed: int, nj: int, made_of: str) -> dict[str, Any]:
     """Write wavs and phones.ctm of every set, and last the manifest, which makes the corpus count as made."""
-    (corpus / MANIFEST).unlink(missing_ok=True)
+    for stale in [corpus / MANIFEST, *corpus.glob("*/.*.partial")]:
+        stale.unlink(missing_ok=True)
     grammar, phones, utterances, studio = prepare_studio(seed, nj)
-    alone = isolated(grammar, phones, utterances[0].speaker.voice, nj)
-    pronunciations = Pronunciations(alone)
+    pronunciations = Pronunciations()
     ctm: dict[str, list[str]] = defaultdict(list)
     entries = []
     recordings = each_alone(studio.record, utterances, nj)
@@ -145,12 +151,14 @@ def make_corpus(corpus: Path, seed: int, nj: int, made_of: str) -> dict[str, Any
     for set_ in UTTERANCES:
         with replacing(corpus / set_ / "phones.ctm", "w") as stream:
             stream.writelines(ctm[set_])
+    unheard = pronunciations.unheard(grammar.vocabulary())
+    lexicon = pronunciations.lexicon(isolated(unheard, phones, utterances[0].speaker.voice, nj))
     names = [f"{set_}/{name}.wav" for name, set_, *_ in entries] + [f"{set_}/phones.ctm" for set_ in UTTERANCES]
     manifest = {
         "fingerprint": made_of,
         "utterances": entries,
         "phones": phones.nonsilence(),
-        "lexicon": [[word, *pronunciation] for word, pronunciation in pronunciations.lexicon()],
+        "lexicon": [[word, *pronunciation] for word, pronunciation in lexicon],
         "files": {name: hashlib.sha256((corpus / name).read_bytes()).hexdigest() for name in names},
     }
     with replacing(corpus / MANIFEST, "w") as stream:
@@ -180,7 +188,9 @@ def write_data_dirs(manifest: dict[str, Any], corpus: Path, data: Path) -> None:
 def summary(manifest: dict[str, Any]) -> list[str]:
     """Speakers, minutes, words of each set; an out-of-vocabulary word is an error."""
     known = {entry[0] for entry in manifest["lexicon"]}
-    result = [f"lexicon: {len(known)} words, {len(manifest['lexicon'])} pronunciations, {len(manifest['phones'])} phones"]
+    result = [
+        f"lexicon: {len(known)} words, {len(manifest['lexicon'])} pronunciations, {len(manifest['phones'])} phones"
+    ]
     for set_ in UTTERANCES:
         entries = [entry for entry in manifest["utterances"] if entry[1] == set_]
         words = [word for entry in entries for word in entry[4].split()]
@@ -215,7 +225,10 @@ def main(nj: int, seed: int, corpus: Path, data: Path) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a file-size limit shall be an error, not a death
     try:
         main.main(standalone_mode=False)
-    except (KernelamError, click.ClickException) as error:
-        sys.exit(f"make_corpus.py: {error.format_message() if isinstance(error, click.ClickException) else error}")
+    except click.ClickException as error:
+        sys.exit(f"make_corpus.py: {error.format_message()}")
+    except (KernelamError, OSError) as error:
+        sys.exit(f"make_corpus.py: {error}")

@@ -5,9 +5,10 @@ from pathlib import Path
 
 from espeak import Voice
 from grammar import Grammar
+from sound import generator
+
 from kernelam.errors import KernelamError
 from kernelam.kaldi.tables import lines
-from sound import generator
 
 UTTERANCES = {"train": 52, "heldout": 40, "dev": 38, "test": 40}  # sets, and utterances of each of their speakers
 LENGTHS = range(4, 11)  # words in a sentence

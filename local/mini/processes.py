@@ -26,10 +26,10 @@ def each_alone(function: Callable[[Task], Result], tasks: Sequence[Task], nj: in
         while yielded < len(tasks):
             while started < len(tasks) and len(running) < nj:
                 ours, theirs = fork.Pipe(duplex=False)
-                process = fork.Process(target=_work, args=(function, tasks[started], theirs))
-                process.start()
+                child = fork.Process(target=_work, args=(function, tasks[started], theirs))
+                child.start()
                 theirs.close()
-                running[ours] = (started, process)
+                running[ours] = (started, child)
                 started += 1
             for ready in wait(list(running)):
                 assert isinstance(ready, Connection)
