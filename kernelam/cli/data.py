@@ -33,21 +33,22 @@ def split(per_utt: bool, data: str, nj: int) -> None:
 
 
 @command.command()
-@click.option("--speakers", "how", flag_value="speakers", help="Whole speakers, until there are NUM utterances.")
-@click.option("--first", "how", flag_value="first", help="The first NUM.")
-@click.option("--last", "how", flag_value="last", help="The last NUM.")
-@click.option("--shortest", "how", flag_value="shortest", help="The shortest NUM.")
-@click.option("--per-spk", "how", flag_value="per-spk", help="Up to NUM of each speaker.")
+@click.option("--speakers", is_flag=True, help="Whole speakers, until there are NUM utterances.")
+@click.option("--first", is_flag=True, help="The first NUM.")
+@click.option("--last", is_flag=True, help="The last NUM.")
+@click.option("--shortest", is_flag=True, help="The shortest NUM.")
+@click.option("--per-spk", is_flag=True, help="Up to NUM of each speaker.")
 @click.option("--utt-list", help="The utterances that this file lists; no NUM then.")
 @click.option("--spk-list", help="The speakers that this file lists; no NUM then.")
 @click.argument("arguments", nargs=-1, metavar="SOURCE [NUM] DEST")
-def subset(how: str | None, utt_list: str | None, spk_list: str | None, arguments: tuple[str, ...]) -> None:
+def subset(utt_list: str | None, spk_list: str | None, arguments: tuple[str, ...], **flags: bool) -> None:
     """Write a part of SOURCE to DEST: NUM utterances spread evenly, or as an option says."""
     from kernelam.kaldi import dataselect
 
-    if sum(option is not None for option in (how, utt_list, spk_list)) > 1:
-        raise KernelamError("give only one of the options that say which utterances")
+    how = [flag.replace("_", "-") for flag, given in flags.items() if given]
     keep = utt_list or spk_list
+    if len(how) + bool(utt_list) + bool(spk_list) > 1:
+        raise KernelamError("give only one of the options that say which utterances")
     if len(arguments) != (2 if keep else 3):
         raise KernelamError("the arguments are SOURCE NUM DEST, or with --utt-list or --spk-list SOURCE DEST")
     source, dest = arguments[0], arguments[-1]
@@ -56,7 +57,7 @@ def subset(how: str | None, utt_list: str | None, spk_list: str | None, argument
         return
     if not arguments[1].isdecimal():
         raise KernelamError(f"the number of utterances must be a whole number, not '{arguments[1]}'")
-    dataselect.subset(source, dest, int(arguments[1]), how or "spread")
+    dataselect.subset(source, dest, int(arguments[1]), *how)
 
 
 @command.command()

@@ -12,12 +12,13 @@ from kernelam.progress import say
 
 
 def _merged(path: Path) -> dict[str, str]:
-    """The table in C order; blank and repeated lines are dropped, contradicting ones are an error."""
+    """The table in C order; blank and repeated lines are dropped, contradicting and malformed ones are errors."""
     table: dict[str, str] = {}
     for number, line in enumerate(lines(path), 1):
         key, value = entry(line)
         if key and table.setdefault(key, value) != value:
             raise KernelamError(f"{path}, line {number}: {key} occurs twice with different values; delete one of them")
+    parsed(path, table)
     return {key: table[key] for key in sorted(table)}
 
 
@@ -46,7 +47,6 @@ def fix(path: str | Path) -> tuple[int, int]:
     for name, table in tables.items():
         own = {ids_of[TABLES[name].kind][utt] for utt in kept}
         tables[name] = {key: value for key, value in table.items() if key in own}
-        parsed(data.path / name, tables[name])
     check_speaker_order(data.path / "utt2spk", tables["utt2spk"])
     _replace_changed(data.path, tables)
     return len(kept), len(utt2spk)
