@@ -8,7 +8,7 @@ import kaldifst
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelam.decoding.decoder import by_transition_id, check_likelihoods
+from kernelam.decoding.likelihoods import by_transition_id, check_likelihoods
 from kernelam.errors import KernelamError
 from kernelam.frames.store import FrameStore
 from kernelam.hmm.graph import TrainingGraphs

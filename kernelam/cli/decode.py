@@ -1,0 +1,36 @@
+"""Turn features into lattices with a model and a graph."""
+
+from pathlib import Path
+
+import click
+
+PATH = click.Path(path_type=Path)
+
+
+@click.command()
+@click.option("--acwt", default=0.1, help="Acoustic scale of the search.")
+@click.option("--beam", default=11.0)
+@click.option("--lattice-beam", default=5.0)
+@click.option("--device", default="cpu", help="cpu or cuda.")
+@click.argument("graph", type=PATH)
+@click.argument("model", type=PATH)
+@click.argument("data", type=PATH)
+@click.argument("out", type=PATH)
+def command(
+    acwt: float, beam: float, lattice_beam: float, device: str, graph: Path, model: Path, data: Path, out: Path
+) -> None:
+    """Decode DATA by MODEL with GRAPH/HCLG.fst and write lattices to OUT."""
+    from kernelam.decoding.decoder import LatticeDecoder, check_graph, decode_data
+    from kernelam.decoding.lattice import write_entry
+    from kernelam.files import replacing
+    from kernelam.hmm.graph import read_graph
+    from kernelam.hmm.transitions import TransitionModel
+    from kernelam.models import load_model
+
+    transitions = TransitionModel.load(model / "final.mdl")
+    check_graph(graph, model, transitions)
+    scorer = load_model(model, device)
+    decoder = LatticeDecoder(read_graph(graph / "HCLG.fst"), transitions, acwt, beam, lattice_beam)
+    with replacing(out) as stream:
+        for utt, lattice in decode_data(data, scorer, decoder):
+            write_entry(stream, utt, lattice)

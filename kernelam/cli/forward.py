@@ -1,0 +1,40 @@
+"""Write log-likelihoods of every frame."""
+
+import click
+
+
+@click.command()
+@click.option("--device", default="cpu", help="cpu or cuda.")
+@click.option("--apply-prior", type=bool, default=True, help="false: log posteriors instead of log-likelihoods.")
+@click.argument("model")
+@click.argument("data")
+@click.argument("output", metavar="ark:-|FILE")
+def command(device: str, apply_prior: bool, model: str, data: str, output: str) -> None:
+    """Write the log-likelihoods of DATA under MODEL as an archive that Kaldi's latgen-faster-mapped reads."""
+    import sys
+
+    from kernelam.decoding.likelihoods import check_likelihoods
+    from kernelam.errors import KernelamError
+    from kernelam.files import replacing
+    from kernelam.kaldi.ark import write_matrix
+    from kernelam.models import load_model
+    from kernelam.progress import progress
+
+    scorer = load_model(model, device)
+    features = scorer.pipeline.open(data)
+    if not apply_prior and not hasattr(scorer, "log_posteriors"):
+        raise KernelamError(f"{model} has likelihoods, not posteriors: --apply-prior false does not fit it")
+    score = scorer.log_likelihoods if apply_prior else scorer.log_posteriors
+
+    def write(stream: object) -> None:
+        for utt in progress(features, f"forward {data}"):
+            matrix = score(features[utt])
+            check_likelihoods(utt, matrix, scorer.num_classes)
+            write_matrix(stream, utt, matrix)  # type: ignore[arg-type]
+
+    name = output.removeprefix("ark:")
+    if name == "-":
+        write(sys.stdout.buffer)
+    else:
+        with replacing(name) as stream:
+            write(stream)

@@ -1,0 +1,56 @@
+"""Error rates of decoded lattices."""
+
+from pathlib import Path
+
+import click
+
+PATH = click.Path(path_type=Path)
+
+
+@click.group()
+def command() -> None:
+    """Error rates of decoded lattices."""
+
+
+@command.command()
+@click.option("--lmwts", default="7 8 9 10 11 12 13 14 15 16 17", help="LM weights.")
+@click.option("--penalties", default="0.0 0.5 1.0", help="Word insertion penalties.")
+@click.argument("words", type=PATH)
+@click.argument("lattices", type=PATH)
+@click.argument("out", type=PATH)
+def paths(lmwts: str, penalties: str, words: Path, lattices: Path, out: Path) -> None:
+    """The best path of each of LATTICES at every pair of weights, as lines `lmwt wip utterance words` in OUT."""
+    from kernelam.decoding.lattice import read_lattices
+    from kernelam.files import replacing
+    from kernelam.hmm.lang import read_symbols
+    from kernelam.progress import progress
+
+    symbols = {number: word for word, number in read_symbols(words).items()}
+    points = [(lmwt, wip) for lmwt in lmwts.split() for wip in penalties.split()]
+    with replacing(out, "w") as stream:
+        for utt, lattice in progress(read_lattices(lattices), f"rescoring {lattices}"):
+            for lmwt, wip in points:
+                found = lattice.words(lattice.best_path(float(lmwt), float(wip)))
+                stream.write(" ".join([lmwt, wip, utt, *(symbols[word] for word in found)]) + "\n")
+
+
+@command.command()
+@click.option("--tuned-on", type=PATH, help="A scored decode directory whose weights are used; default: tune here.")
+@click.argument("data", type=PATH)
+@click.argument("folder", type=PATH)
+@click.argument("files", nargs=-1, required=True, type=PATH)
+def write(tuned_on: Path | None, data: Path, folder: Path, files: tuple[Path, ...]) -> None:
+    """Score the paths in FILES against DATA/text and write Kaldi's scoring files into FOLDER."""
+    from kernelam.kaldi.datadir import DataDir
+    from kernelam.kaldi.tables import lines
+    from kernelam.scoring.directory import score_directory
+    from kernelam.scoring.tuning import Weights
+
+    hyps: dict[Weights, dict[str, list[str]]] = {}
+    for file in files:
+        for line in lines(file):
+            lmwt, wip, utt, *found = line.split()
+            hyps.setdefault(Weights(int(lmwt), float(wip)), {})[utt] = found
+    directory = DataDir(data)
+    scored = score_directory(folder, directory.text, hyps, directory.utt2spk, tuned_on)
+    click.echo(f"{scored.result.wer_line} {folder}/wer_{scored.weights.name}")

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Decode a data directory with a graph, and score it; the model is in the parent of the decode directory.
+# Usage: steps/decode.sh [options] <graph> <data> <decode-dir>
+# e.g.: steps/decode.sh --nj 4 exp/mono/graph data/dev exp/kernel/decode_dev
+set -euo pipefail
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../utils/script.sh"
+
+nj=4                            # jobs
+cmd=$root/utils/run_local.sh    # where they run
+acwt=0.1                        # acoustic scale of the search
+beam=11                         # of the search
+lattice_beam=5                  # of the lattices
+device=cpu                      # cpu or cuda
+tuned_on=                       # a scored decode directory whose weights are used; without, they are tuned here
+min_lmwt=7                      # the least LM weight to score
+max_lmwt=17                     # the greatest
+skip_scoring=false              # only make lattices
+
+parse_options "$@"
+usage 3
+set -- "${args[@]}"
+graph=$1 data=$2 dir=$3
+src=$(dirname "$dir")
+
+need "$graph/HCLG.fst" "$graph/words.txt" "$data/feats.scp" "$src/final.mdl"
+mkdir -p "$dir/log"
+rm -f "$dir"/lat.*.gz
+"$root/utils/split_data.sh" --per-utt "$data" "$nj"
+$cmd JOB=1:"$nj" "$dir/log/decode.JOB.log" \
+    kernelam decode --acwt "$acwt" --beam "$beam" --lattice-beam "$lattice_beam" --device "$device" \
+    "$graph" "$src" "$data/split${nj}utt/JOB" "$dir/lat.JOB.gz"
+echo "$nj" > "$dir/num_jobs"
+$skip_scoring || "$root/steps/score.sh" --cmd "$cmd" --tuned-on "$tuned_on" \
+    --min-lmwt "$min_lmwt" --max-lmwt "$max_lmwt" "$data" "$graph" "$dir"

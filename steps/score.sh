@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Score the lattices of a decode directory: LM weight and word insertion penalty are tuned on it, or taken from another.
+# Usage: steps/score.sh [options] <data> <lang|graph> <decode-dir>
+# e.g.: steps/score.sh --tuned-on exp/kernel/decode_dev data/test exp/mono/graph exp/kernel/decode_test
+set -euo pipefail
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../utils/script.sh"
+
+cmd=$root/utils/run_local.sh    # where jobs run
+tuned_on=                       # a scored decode directory whose weights are used; without, they are tuned here
+min_lmwt=7                      # the least LM weight
+max_lmwt=17                     # the greatest
+penalties="0.0 0.5 1.0"         # word insertion penalties
+
+parse_options "$@"
+usage 3
+set -- "${args[@]}"
+data=$1 lang=$2 dir=$3
+
+need "$data/text" "$lang/words.txt" "$dir/num_jobs"
+nj=$(cat "$dir/num_jobs")
+mapfile -t paths < <(seq -f "$dir/paths.%g" "$nj")
+trap 'rm -f "${paths[@]}"' EXIT
+$cmd JOB=1:"$nj" "$dir/log/paths.JOB.log" \
+    kernelam score paths --lmwts "$(seq -s ' ' "$min_lmwt" "$max_lmwt")" --penalties "$penalties" \
+    "$lang/words.txt" "$dir/lat.JOB.gz" "$dir/paths.JOB"
+kernelam score write ${tuned_on:+--tuned-on "$tuned_on"} "$data" "$dir" "${paths[@]}"
