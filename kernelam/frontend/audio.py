@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelam.errors import KernelamError
-from kernelam.kaldi.datadir import DataDir, Segment, pick
+from kernelam.kaldi.datadir import DataDir, pick
+from kernelam.kaldi.datatables import Segment
 from kernelam.kaldi.pipes import is_pipe, output_of
 
 Samples = NDArray[np.float32]

@@ -1,7 +1,7 @@
 """Archives of matrices: `key matrix key matrix …` in an ark file, and scp files that say where each one is.
 
-A line of an scp is `key place`, where place is `file`, `file:offset`, either of them with `[first:last]` rows (both
-inclusive) and `,[first:last]` columns inside the brackets, or `command |`.
+A line of an scp is `key place`. A place is `file`, `file:offset` or `command |`; the first two may end in a range of
+rows, `[first:last]` with both inclusive, or of rows and columns, `[first:last,first:last]`.
 """
 
 import io

@@ -77,7 +77,7 @@ def test_compression_error_is_within_half_a_step(matrix: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 4, 8, 9, 300])
-def test_compressed_bytes_are_those_of_kaldi(rows: int) -> None:
+def test_compressed_bytes_are_those_of_kaldiio(rows: int) -> None:
     theirs = io.BytesIO()
     kaldiio.save_ark(theirs, {"utt": noise(rows)}, compression_method=kAutomaticMethod)
     ours = archive("utt", noise(rows), compress=True)
