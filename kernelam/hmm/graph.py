@@ -133,7 +133,7 @@ def _determinize(fst: kaldifst.StdVectorFst, what: str) -> None:
     except RuntimeError as error:
         reason = str(error).strip().splitlines()[-1]
         raise KernelamError(
-            f"{what} cannot be made deterministic ({reason}): homophones need the disambiguation symbols of prepare_lang.sh"
+            f"{what} cannot be made deterministic ({reason}): homophones need disambiguation symbols"
         ) from None
 
 

@@ -45,7 +45,7 @@ class TransitionModel:
                 if topology.is_hmm:
                     pairs = {(pdf, pdf) for pdf in tree.pdfs(phone, state.pdf_class)}
                 else:
-                    pairs = tree.pdf_pairs(phone, state.pdf_class, state.self_loop_pdf_class)
+                    pairs = tree.pdf_pairs(phone, (state.pdf_class, state.self_loop_pdf_class), topology.phones)
                 if not pairs:
                     raise KernelamError(f"the tree has no pdf for phone {phone}, state {number} of the topology")
                 tuples |= {TransitionState(phone, number, *pair) for pair in pairs}

@@ -4,7 +4,7 @@ An event map is a leaf (CE), a table over the values of one key (TE) or a questi
 class, key i the phone at position i of the window; the window is `width` phones with the phone itself at `central`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -35,7 +35,7 @@ class Split:
 
 
 Node = Leaf | Table | Split
-Context = Mapping[int, frozenset[int]]  # the values a key may still have; a key that is absent may have any
+Context = Mapping[int, frozenset[int]]  # by position, the phones that may stand there
 
 
 @dataclass(frozen=True)
@@ -69,19 +69,16 @@ class ContextTree:
 
     def pdfs(self, phone: int, pdf_class: int) -> set[int]:
         """All pdfs that `phone` has in this class, over all contexts."""
-        return {pdf for pdf, _ in self._reach(phone, pdf_class, {})}
+        return {leaf.pdf for leaf in _leaves(self._branch(phone, pdf_class))}
 
-    def pdf_pairs(self, phone: int, forward_class: int, self_loop_class: int) -> set[tuple[int, int]]:
-        """The pairs of pdfs that the two classes have in one and the same context."""
+    def pdf_pairs(self, phone: int, classes: tuple[int, int], phones: Iterable[int]) -> set[tuple[int, int]]:
+        """The pairs of pdfs that two classes have in one and the same context of `phones`."""
+        anything = {key: frozenset({0, *phones}) for key in range(self.width)}
         return {
-            (forward, loop)
-            for forward, context in self._reach(phone, forward_class, {})
-            for loop, _ in self._reach(phone, self_loop_class, context)
+            (first, second)
+            for first, context in _walk(self._branch(phone, classes[0]), anything)
+            for second, _ in _walk(self._branch(phone, classes[1]), context)
         }
-
-    def _reach(self, phone: int, pdf_class: int, context: Context) -> Iterator[tuple[int, Context]]:
-        fixed = {PDF_CLASS: frozenset({pdf_class}), self.central: frozenset({phone})}
-        yield from _walk(self.root, {**context, **fixed})
 
     @classmethod
     def monophone(cls, phone_sets: Sequence[Sequence[int]], num_pdf_classes: Mapping[int, int]) -> "ContextTree":
@@ -158,23 +155,17 @@ def _children(node: Node | None) -> tuple[Node | None, ...]:
 
 
 def _walk(node: Node | None, context: Context) -> Iterator[tuple[int, Context]]:
-    """The leaves under `node` that some completion of `context` reaches, each with what is then known."""
+    """The leaves that some window within `context` reaches, each with the windows that do."""
     if isinstance(node, Leaf):
         yield node.pdf, context
-    elif isinstance(node, Table):
-        for value, child in enumerate(node.children):
-            if node.key not in context or value in context[node.key]:
-                yield from _walk(child, {**context, node.key: frozenset({value})})
     elif isinstance(node, Split):
-        if node.key not in context:
-            yield from _walk(node.yes, {**context, node.key: node.yes_set})
-            yield from _walk(node.no, context)
-        else:
-            known = context[node.key]
-            if yes := known & node.yes_set:
-                yield from _walk(node.yes, {**context, node.key: yes})
-            if no := known - node.yes_set:
-                yield from _walk(node.no, {**context, node.key: no})
+        possible = context[node.key]
+        for child, values in ((node.yes, possible & node.yes_set), (node.no, possible - node.yes_set)):
+            if values:
+                yield from _walk(child, {**context, node.key: values})
+    elif isinstance(node, Table):
+        for value in context[node.key]:
+            yield from _walk(_answer(node, value), {**context, node.key: frozenset({value})})
 
 
 def _stub(key: int, sets: list[list[int]], num_pdf_classes: Mapping[int, int], first: int) -> tuple[Node, int]:
