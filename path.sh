@@ -81,11 +81,16 @@ _kernelam_venv() {  # .venv/ready lists the sums of the files that were installe
 
 _kernelam_is_ready() { [[ -x $1/bin/python && -r $1/ready ]] && _kernelam_has "$(< "$1/ready")" "$wanted"; }
 
+_kernelam_is_whole() {  # not half of one, not moved here, not to be made with another Python
+    [[ -x $1/bin/python && (-z ${PYTHON:-} || -e $1/ready) ]] \
+        && grep -qsF " $1" "$1/pyvenv.cfg" && "$1/bin/python" -c "import pip" 2> /dev/null
+}
+
 _kernelam_install() {
-    local log=$root/.venv-install.log python options=()
+    local log=$root/.venv-install.log python ready options=()
     : > "$log" || return 1
-    if ! { [[ -x $1/bin/python ]] && grep -qF " $1" "$1/pyvenv.cfg" && "$1/bin/python" -c "import pip"; } &> /dev/null; then
-        python=$(_kernelam_python) && _kernelam_room || return 1   # none yet, half of one, or one that was moved here
+    if ! _kernelam_is_whole "$1"; then
+        python=$(_kernelam_python) && _kernelam_room || return 1
         _kernelam_say "making $1 with $("$python" --version 2>&1) ($python)"
         if ! "$python" -m venv --clear "$1" >> "$log" 2>&1; then
             _kernelam_failure "$log" "cannot make $1"
@@ -96,16 +101,18 @@ _kernelam_install() {
         _kernelam_say "PyTorch for Linux may bring several GB of CUDA packages. To avoid them, name an index of CPU builds in pip's" \
             "settings (PIP_INDEX_URL or PIP_EXTRA_INDEX_URL), or activate an environment that has torch 2.13.0."
     fi
-    _kernelam_say "installing requirements.txt ${files[*]-} (once; if interrupted, run again; log: $log)"
+    _kernelam_say "installing requirements.txt ${files[*]/%/ }(once; if interrupted, run again; log: $log)"
     for file in requirements.txt "${files[@]}"; do
         options+=(-r "$root/$file")
     done
+    ready=$(cat "$1/ready" 2> /dev/null)
+    rm -f "$1/ready"
     if [[ -t 2 ]]; then exec 3>&2; else exec 3> /dev/null; fi
     if ! PIP_USER=0 "$1/bin/python" -m pip install --disable-pip-version-check --log "$log" "${options[@]}" >&3 2>&3; then
         _kernelam_failure "$log" "the requirements cannot be installed"
         return 1
     fi
-    { cat "$1/ready" 2> /dev/null; echo "$wanted"; } | awk '{ last[$NF] = $0 } END { for (file in last) print last[file] }' \
+    awk 'NF { last[$NF] = $0 } END { for (file in last) print last[file] }' <<< "$ready"$'\n'"$wanted" \
         > "$1/ready.partial" && mv "$1/ready.partial" "$1/ready" && _kernelam_say "ready"
 }
 
@@ -144,7 +151,7 @@ _kernelam_failure() {  # _kernelam_failure LOG WHAT: one sentence on the cause
         cause="the package index cannot be reached (check the network, or name another in PIP_INDEX_URL)"
     elif grep -q 'No matching distribution found' "$1"; then
         cause=$(grep -oE 'No matching distribution found for [^ ]+' "$1" | tail -n 1)
-        cause="the package index has no ${cause##* } for this Python and machine"
+        cause="the package index has no ${cause##* } for $(uname -sm) and this Python (PYTHON names another)"
     else
         cause=$(sed -n 's/.*E[Rr][Rr][Oo][Rr]: //p' "$1" | tail -n 1)
     fi

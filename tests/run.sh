@@ -8,12 +8,12 @@ cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
 failed=()
 check() {  # run all of them, name those that failed at the end
     echo "== $*"
-    "$@" || failed+=("$1 ${2:-}")
+    "$@" || failed+=("$*")
 }
 
 check ruff check .
 check ruff format --check .
-check mypy
+check mypy kernelam local
 mapfile -t scripts < <(grep -rlIE --exclude='*.py' '^(#!.*[/ ]bash|# shellcheck shell=bash)$' \
     path.sh .ci egs/*/s5/*.sh local steps tests utils | sort)
 if command -v shellcheck > /dev/null; then
@@ -24,7 +24,7 @@ elif [[ -n ${KERNELAM_CI:-} ]]; then
 else
     echo "== shellcheck: SKIPPED, needs the program shellcheck"
 fi
-check pytest -n 2 "$@"
+check python -m pytest -n 2 "$@"
 
 if ((${#failed[@]})); then
     printf 'tests/run.sh: failed: %s\n' "${failed[@]}" >&2

@@ -149,6 +149,7 @@ report() {
     fi
     echo "$me: last lines of $file:" >&2
     tail -n 12 "$file" | sed 's/^/    /' >&2
+    if grep -q '^# Ended (code 137)' "$file"; then echo "$me: it was killed, perhaps for want of memory" >&2; fi
     exit 1
 }
 

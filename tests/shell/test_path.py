@@ -159,7 +159,7 @@ def test_failed_install_is_resumed(installed: tuple[Path, str], wheels: Path) ->
 
     run = bash(source)
     assert run.returncode == 1
-    assert "the package index has no more==1.0 for this Python" in run.stderr.splitlines()[-1]
+    assert "the package index has no more==1.0 for " in run.stderr.splitlines()[-1]
 
     run = bash(f"({source}) & ({source}) & wait -n; wait -n", PIP_FIND_LINKS=str(wheels))  # two at once
     assert run.returncode == 0, run.stderr

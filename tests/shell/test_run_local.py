@@ -113,6 +113,10 @@ def test_failure_of_one(run: Run) -> None:
     assert "no-such-program: command not found" in done.stderr
 
 
+def test_a_killed_job_may_have_lacked_memory(run: Run) -> None:
+    assert "perhaps for want of memory" in run("x.log", "bash", "-c", "kill -9 $$").stderr
+
+
 def test_options_of_other_runners_are_ignored(run: Run) -> None:
     options = ["--mem", "4G", "-l", "arch=*64 x", "-V", "-pe", "smp", "4", "--gpu", "0", "-q", "all.q"]
     assert run(*options, "JOB=1:2", "--max-jobs-run", "2", "x.JOB.log", "true").returncode == 0
