@@ -80,10 +80,7 @@ def test_compression_error_is_within_half_a_step(matrix: np.ndarray) -> None:
 def test_compressed_bytes_are_those_of_kaldiio(rows: int) -> None:
     theirs = io.BytesIO()
     kaldiio.save_ark(theirs, {"utt": noise(rows)}, compression_method=kAutomaticMethod)
-    ours = archive("utt", noise(rows), compress=True)
-    assert len(ours) == len(theirs.getvalue())
-    same = np.frombuffer(ours, np.uint8) == np.frombuffer(theirs.getvalue(), np.uint8)
-    assert same.mean() > 0.999  # kaldiio rounds in another precision
+    assert archive("utt", noise(rows), compress=True) == theirs.getvalue()
 
 
 @pytest.mark.parametrize("method", [None, kSpeechFeature, kTwoByteAuto, kOneByteAuto])
