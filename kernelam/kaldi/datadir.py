@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from kernelam.errors import KernelamError
 from kernelam.kaldi.datatables import RECO, SPK, TABLES, UTT, Segment, fixing, parsed
 from kernelam.kaldi.tables import read_table, write_table
 
+T = TypeVar("T")
 CONSTANTS = ("frame_shift", "glm")  # files about the whole set, copied as they are
 
 
@@ -121,13 +122,12 @@ class DataDir:
         if kind == SPK:
             return sorted({self.utt2spk[utt] for utt in utts})
         if kind == RECO and self.has("segments"):
-            return sorted({pick(self.segments, utt, self.path / "segments").recording for utt in utts})
+            return sorted({segment.recording for segment in pick(self.segments, utts, self.path / "segments").values()})
         return sorted(utts)
 
     def lines_of(self, name: str, utts: Iterable[str] | None = None) -> dict[str, str]:
         """The lines of a table that `utts` need, or all utterances; one that is not there is an error."""
-        table = self.table(name)
-        return {key: pick(table, key, self.path / name) for key in self.ids(TABLES[name].kind, utts)}
+        return pick(self.table(name), self.ids(TABLES[name].kind, utts), self.path / name)
 
     def validate(self, *, feats: bool = True, text: bool = True, wav: bool = True, spk_sort: bool = True) -> None:
         """Raise KernelamError at the first thing that is wrong.
@@ -182,12 +182,12 @@ class DataDir:
                 )
 
 
-def pick(table: Mapping[str, Any], key: str, path: Path) -> Any:
-    """The value of `key`, or a sentence that says that the file `path` lacks it."""
+def pick(table: Mapping[str, T], keys: Iterable[str], path: Path) -> dict[str, T]:
+    """The lines of `keys`, or a sentence that says that the file `path` lacks one."""
     try:
-        return table[key]
-    except KeyError:
-        raise KernelamError(f"{path} lacks {key}; {fixing(path.parent)} keeps what all files have") from None
+        return {key: table[key] for key in keys}
+    except KeyError as error:
+        raise KernelamError(f"{path} lacks {error.args[0]}; {fixing(path.parent)} keeps what all files have") from None
 
 
 def _check_line_ends(path: Path) -> None:

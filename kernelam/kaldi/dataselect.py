@@ -3,7 +3,7 @@
 import random
 import shutil
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
 
@@ -25,8 +25,7 @@ def _write_selection(data: DataDir, parts: Sequence[tuple[Path, Sequence[str]]])
             continue
         table = data.table(name)
         for folder, utts in parts:
-            keys = data.ids(TABLES[name].kind, utts)
-            write_table(folder / name, {key: pick(table, key, data.path / name) for key in keys})
+            write_table(folder / name, pick(table, data.ids(TABLES[name].kind, utts), data.path / name))
 
 
 def _copy_stm(data: DataDir, folder: Path, utts: Sequence[str]) -> None:
@@ -139,8 +138,7 @@ def _chosen(data: DataDir, num: int, how: str) -> list[str]:
     if how == "last":
         return data.utts[-num:]
     if how == "shortest":
-        length = _lengths(data)
-        return sorted(sorted(data.utts, key=lambda utt: pick(length, utt, data.path / "utt2dur"))[:num])
+        return sorted(sorted(data.utts, key=_lengths(data).__getitem__)[:num])
     if how == "per-spk":
         return sorted(utt for utts in data.spk2utt.values() for utt in _spread(utts, min(num, len(utts))))
     if how == "speakers":
@@ -157,15 +155,18 @@ def _spread(items: Sequence[str], num: int) -> list[str]:
 
 
 def _lengths(data: DataDir) -> dict[str, float]:
-    if data.has("utt2num_frames"):
-        return dict(data.utt2num_frames)
-    if data.has("utt2dur"):
-        return data.utt2dur
-    if data.has("segments"):
-        return {utt: segment.end - segment.start for utt, segment in data.segments.items()}
-    raise KernelamError(
-        f"{data.path} has no utt2num_frames, utt2dur or segments: the shortest utterances are not known"
-    )
+    """In frames or in seconds: only their order matters."""
+    lengths: Mapping[str, float]
+    name = next(filter(data.has, ("utt2num_frames", "utt2dur", "segments")), None)
+    if name == "utt2num_frames":
+        lengths = data.utt2num_frames
+    elif name == "utt2dur":
+        lengths = data.utt2dur
+    elif name == "segments":
+        lengths = {utt: segment.end - segment.start for utt, segment in data.segments.items()}
+    else:
+        raise KernelamError(f"{data.path} has no utt2num_frames, utt2dur or segments: which are the shortest?")
+    return pick(lengths, data.utts, data.path / name)
 
 
 def _listed(data: DataDir, path: Path, *, by_speaker: bool) -> list[str]:
