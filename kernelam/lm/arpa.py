@@ -200,7 +200,7 @@ class _Section:
 
     def read(self, source: Source, index: dict[bytes, int]) -> Line:
         """Take lines up to the next marker, which is returned. The 1-grams fill `index`, the others look up in it."""
-        n = self.n
+        n, lookup = self.n, index.__getitem__
         for number, fields in source:
             if fields[0].startswith(b"\\"):
                 return number, fields
@@ -211,18 +211,18 @@ class _Section:
                 raise self.error(number, f"expected a log10 probability, {words}{backoff}")
             self.numbers.append(number)
             self.prob.append(self.value(number, fields[0]))
-            self.backoff.append(self.value(number, fields[-1]) if extra else 0.0)
+            self.backoff.append(self.value(number, fields.pop()) if extra else 0.0)
             if n == 1 and index.setdefault(fields[1], len(index)) < len(self.ids):
                 raise self.error(number, f"{self.text(fields[1])} is listed twice")
             try:
-                self.ids.extend(map(index.__getitem__, fields[1 : n + 1]))
+                self.ids.extend(map(lookup, fields[1:]))
             except KeyError as error:
                 raise self.error(number, f"{self.text(error.args[0])} is not among the 1-grams") from None
         return None
 
     def value(self, number: int, text: bytes) -> float:
         try:
-            if b"_" not in text:
+            if b"_" not in text:  # which Python would take
                 return float(text)
         except ValueError:
             pass
