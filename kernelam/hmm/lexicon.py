@@ -4,7 +4,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-import kaldifst
 import numpy as np
 
 from kernelam.hmm.dictionary import Pronunciation
@@ -69,10 +68,13 @@ def lexicon_fst(
     return Fst.of(0, final, np.array([row[0] for row in rows]), arcs)
 
 
-def sorted_by_words(fst: Fst, loops: tuple[int, int] | None = None) -> Fst:
-    """Arcs in order of output labels, after a loop `loops` (phone, word) on each state where a word may begin."""
-    result = fst.to_kaldifst()
-    if loops:
-        kaldifst.add_self_loops(result, [loops[0]], [loops[1]])
-    kaldifst.arcsort(result, "olabel")
-    return Fst.from_kaldifst(result)
+def sorted_by_words(fst: Fst, loop: tuple[int, int] | None = None) -> Fst:
+    """Arcs in order of output labels, after a loop (phone, word) is added where a word may begin or end."""
+    source, arcs = fst.source, fst.arcs
+    if loop:
+        states = np.union1d(source[arcs["olabel"] != 0], np.flatnonzero(np.isfinite(fst.final)))
+        loops = np.zeros(len(states), ARC)
+        loops["ilabel"], loops["olabel"], loops["nextstate"] = *loop, states
+        source, arcs = np.concatenate([source, states]), np.concatenate([arcs, loops])
+    order = np.lexsort((arcs["ilabel"], arcs["olabel"]))
+    return Fst.of(fst.start, fst.final, source[order], arcs[order])

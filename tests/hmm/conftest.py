@@ -44,24 +44,24 @@ def lang(dict_dir: Callable[..., Path], tmp_path: Path) -> Lang:
     return lang
 
 
-def monophone(lang: Lang) -> tuple[ContextTree, TransitionModel]:
+Model = tuple[ContextTree, TransitionModel]
+
+
+@pytest.fixture
+def monophones(lang: Lang) -> Model:
     topology = lang.topology
     tree = ContextTree.monophone(lang.phone_sets(), {p: topology.num_pdf_classes(p) for p in topology.phones})
     return tree, TransitionModel.from_tree(topology, tree)
 
 
-def triphone(lang: Lang) -> tuple[ContextTree, TransitionModel]:
-    """Phone a (3) differs after b (4), phone b before c (5) in its last state; the others do not see their context."""
-    mono, _ = monophone(lang)
-    assert isinstance(mono.root, Table)
-    count = mono.num_pdfs
-    children = list(mono.root.children)
-    fresh = Table(-1, tuple(Leaf(count + i) for i in range(3)))
-    children[3] = Split(0, frozenset({4}), fresh, children[3])
-    children[4] = Split(-1, frozenset({2}), Split(2, frozenset({5}), Leaf(count + 3), Leaf(8)), children[4])
-    last = children[4].no
-    assert isinstance(last, Table)
-    assert last.children[2] is not None
-    children[4] = Split(-1, frozenset({2}), Split(2, frozenset({5}), Leaf(count + 3), last.children[2]), last)
+@pytest.fixture
+def triphones(lang: Lang, monophones: Model) -> Model:
+    """Phone a differs after b, phone b before c in its last state; the others do not see their context."""
+    root, count = monophones[0].root, monophones[0].num_pdfs
+    assert isinstance(root, Table)
+    a, b, c = (lang.phones[phone] for phone in "abc")
+    children = list(root.children)
+    children[a] = Split(0, frozenset({b}), Table(-1, tuple(Leaf(count + i) for i in range(3))), children[a])
+    children[b] = Split(-1, frozenset({2}), Split(2, frozenset({c}), Leaf(count + 3), children[b]), children[b])
     tree = ContextTree(3, 1, Table(1, tuple(children)))
     return tree, TransitionModel.from_tree(lang.topology, tree)

@@ -70,7 +70,7 @@ def test_update_is_the_floored_relative_frequency() -> None:
     "alignment", [[2, 1, 1, 4, 6, 5, 8, 10, 8, 7, 10, 9, 9], [1, 1, 2, 4, 5, 6, 8, 10, 7, 8, 9, 9, 10]]
 )
 def test_phones_of_both_orders(alignment: list[int]) -> None:
-    """Self-loops after the transition (Kaldi's --reorder) or before it; the second phone 2 ends at the first's border."""
+    """Self-loops after the transition (Kaldi's --reorder) or before it; one phone twice in a row."""
     assert model().ali_to_phones(np.array(alignment)) == [(1, 6), (2, 2), (2, 5)]
 
 
