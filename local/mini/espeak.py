@@ -80,6 +80,8 @@ def paths() -> tuple[Path, Path]:
 def say(words: Sequence[str], voice: Voice) -> Speech:
     """Synthesise a sentence; a word may end in a comma, which is a short pause."""
     path, data = paths()
+    if not (data / "voices" / "!v" / voice.variant).is_file():  # espeak would take its default instead
+        raise KernelamError(f"espeak-ng has no voice variant {voice.variant}; correct speakers.txt")
     library = ctypes.CDLL(str(path))
     rate = library.espeak_Initialize(_SYNCHRONOUS, 0, str(data).encode(), _PHONEME_EVENTS)
     if rate <= 0:
@@ -103,7 +105,7 @@ def say(words: Sequence[str], voice: Voice) -> Speech:
     callback = _Callback(receive)
     library.espeak_SetSynthCallback(callback)
     if library.espeak_SetVoiceByName(f"en-us+{voice.variant}".encode()) != 0:
-        raise KernelamError(f"espeak-ng has no voice variant {voice.variant}")
+        raise KernelamError(f"espeak-ng has no American English voice in {data}; reinstall espeakng-loader")
     for parameter, value in ((_RATE, voice.rate), (_PITCH, voice.pitch), (_RANGE, voice.range), (_WORDGAP, voice.gap)):
         library.espeak_SetParameter(parameter, value, 0)
     text = " ".join(words).encode()

@@ -248,6 +248,18 @@ def test_every_voice_and_word(mini, synthesiser, utterances: list) -> None:
     assert list(mini("processes").each_alone(check, range(len(voices)), 1)) == results
 
 
+def test_unknown_voice_and_phone(mini, synthesiser, tmp_path: Path) -> None:
+    espeak, lexicon = mini("espeak"), mini("lexicon")
+    with pytest.raises(KernelamError, match="no voice variant nonesuch"):
+        espeak.say(["tea"], espeak.Voice("nonesuch", 50, 160, 50))
+    (tmp_path / "phones.txt").write_text("# comment\nt t\n")
+    with pytest.raises(KernelamError, match="no line for espeak's phoneme 'i:', found in the word tea"):
+        lexicon.PhoneMap(tmp_path / "phones.txt").segments([espeak.Phone("i:", 0, 0)], "the word tea")
+    (tmp_path / "phones.txt").write_text("t t\nt d\n")
+    with pytest.raises(KernelamError, match="line 2: expected a new mnemonic and a phone"):
+        lexicon.PhoneMap(tmp_path / "phones.txt")
+
+
 def digests(folder: Path) -> dict[str, str]:
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
