@@ -51,7 +51,7 @@ def noise(rng: Generator, count: int, babble: np.ndarray) -> np.ndarray:
     """White, pink or babble noise of power 1, each as likely."""
     kind = rng.integers(3)
     if kind == 2:
-        result = np.roll(babble, -rng.integers(len(babble)))[np.arange(count) % len(babble)]
+        result = babble[(rng.integers(len(babble)) + np.arange(count)) % len(babble)]
     else:
         result = rng.standard_normal(1 << count.bit_length())  # the transform is fast for powers of 2
         if kind == 1:
