@@ -87,7 +87,7 @@ def say(words: Sequence[str], voice: Voice) -> Speech:
     if rate <= 0:
         raise KernelamError(f"espeak-ng cannot read its data in {data}; reinstall espeakng-loader")
     library.espeak_ng_SetRandSeed(ctypes.c_long(1))  # it was the time of day
-    ctypes.CDLL(None).srand(1)  # breath and the Klatt voices draw from the C library
+    ctypes.CDLL(None).srand(1)  # the library also calls rand()
     sound: list[bytes] = []
     events: list[tuple[bytes, int, int]] = []
 
