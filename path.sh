@@ -101,7 +101,7 @@ _kernelam_install() {
         _kernelam_say "PyTorch for Linux may bring several GB of CUDA packages. To avoid them, name an index of CPU builds in pip's" \
             "settings (PIP_INDEX_URL or PIP_EXTRA_INDEX_URL), or activate an environment that has torch 2.13.0."
     fi
-    _kernelam_say "installing requirements.txt ${files[*]/%/ }(once; if interrupted, run again; log: $log)"
+    _kernelam_say "installing requirements.txt${files[*]/#/ } (once; if interrupted, run again; log: $log)"
     for file in requirements.txt "${files[@]}"; do
         options+=(-r "$root/$file")
     done
@@ -149,6 +149,8 @@ _kernelam_failure() {  # _kernelam_failure LOG WHAT: one sentence on the cause
     elif grep -E 'Could not fetch URL|ConnectionPool|onnection broken|Read timed out|IncompleteRead' "$1" \
         | grep -qv '404 Client Error'; then
         cause="the package index cannot be reached (check the network, or name another in PIP_INDEX_URL)"
+    elif grep -q 'not a trusted or secure host' "$1"; then
+        cause="pip ignores a package index without HTTPS unless PIP_TRUSTED_HOST names its host"
     elif grep -q 'No matching distribution found' "$1"; then
         cause=$(grep -oE 'No matching distribution found for [^ ]+' "$1" | tail -n 1)
         cause="the package index has no ${cause##* } for $(uname -sm) and this Python (PYTHON names another)"

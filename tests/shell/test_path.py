@@ -157,6 +157,10 @@ def test_failed_install_is_resumed(installed: tuple[Path, str], wheels: Path) ->
     assert "the package index cannot be reached" in run.stderr.splitlines()[-1]
     assert f"see {toolkit}/.venv-install.log" in run.stderr.splitlines()[-1]
 
+    run = bash(source, **UNREACHABLE | {"PIP_INDEX_URL": "http://index.invalid/simple"})
+    assert run.returncode == 1
+    assert "unless PIP_TRUSTED_HOST names its host" in run.stderr.splitlines()[-1]
+
     run = bash(source)
     assert run.returncode == 1
     assert "the package index has no more==1.0 for " in run.stderr.splitlines()[-1]
