@@ -1,5 +1,6 @@
 """The embedded decoder: Kaldi's own search over HCLG, from the kaldi-decoder wheel."""
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,11 +39,11 @@ class LatticeDecoder:
         lattice = Lattice.from_kaldifst(raw)
         lattice.acoustic /= np.float32(self.scale)
         lattice.final_acoustic /= np.float32(self.scale)
-        return lattice, search.reached_final()
+        return lattice, math.isfinite(search.final_relative_cost())
 
 
 def decode_data(data: Path, model: AcousticModel, decoder: LatticeDecoder) -> Iterator[tuple[str, Lattice]]:
-    """The lattice of each utterance of a data directory; those that end early, and those lost, are counted and named."""
+    """The lattice of each utterance of a data directory; those that end early and those lost are counted and named."""
     features = model.pipeline.open(data)
     partial, lost = [], []
     for utt in progress(features, f"decoding {data}"):

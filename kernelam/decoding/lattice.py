@@ -54,8 +54,8 @@ class Lattice:
         if mark != struct.pack("<i", _MAGIC) + _HEADER:
             raise KernelamError(f"{where} is not a state-level lattice in binary form")
         _, flags, _, start, num_states, _ = _FIELDS.unpack(_exactly(stream, _FIELDS.size, where))
-        if flags or start != 0:
-            raise KernelamError(f"{where}: its start is state {start}, not the first")
+        if flags or not 0 <= start < num_states:
+            raise KernelamError(f"{where} has no states, or symbols in the file")
         finals, arcs, first = [], [], [0]
         for _ in range(num_states):
             *final, count = _STATE.unpack(_exactly(stream, _STATE.size, where))
@@ -67,16 +67,22 @@ class Lattice:
         lattice = cls(
             np.array(first), *(rows[name].copy() for name in _ARC.names or ()), ends[:, 0].copy(), ends[:, 1].copy()
         )
-        lattice.check(where)
-        return lattice
+        if (lattice.next < 0).any() or (lattice.next >= num_states).any():
+            raise KernelamError(f"{where} has an arc to a state that is not there")
+        return lattice._sorted(start, where)
 
-    def check(self, where: str) -> None:
-        """Raise unless every arc leads to a later state and some path ends."""
-        source = np.repeat(np.arange(self.num_states), np.diff(self.first))
-        if (self.next <= source).any() or (self.next >= self.num_states).any():
-            raise KernelamError(f"{where}: its states are not in topological order")
-        if not np.isfinite(self.final_graph).any():
-            raise KernelamError(f"{where}: it has no final state")
+    def _sorted(self, start: int, where: str) -> "Lattice":
+        """The states that the start reaches, in topological order; a cycle, or no final state, is an error."""
+        order = _topological(self.first, self.next, start)
+        if not len(order) or not np.isfinite(self.final_graph[order]).any():
+            raise KernelamError(f"{where} has a cycle, or no path to a final state")
+        number = np.full(self.num_states, -1, np.int32)
+        number[order] = np.arange(len(order), dtype=np.int32)
+        counts = np.diff(self.first)[order]
+        first = np.concatenate([[0], np.cumsum(counts)])
+        arcs = np.repeat(self.first[order] - first[:-1], counts) + np.arange(first[-1])
+        kept = (self.ilabel[arcs], self.olabel[arcs], self.graph[arcs], self.acoustic[arcs], number[self.next[arcs]])
+        return Lattice(first, *kept, self.final_graph[order], self.final_acoustic[order])
 
     def write(self, stream: IO[bytes]) -> None:
         """As Kaldi's lattice programs read it. No property is claimed but what every such file has."""
@@ -114,6 +120,36 @@ def _exactly(stream: IO[bytes], count: int, where: str) -> bytes:
     if len(data) != count or count < 0:
         raise KernelamError(f"{where}: the file ends inside it")
     return data
+
+
+@numba.njit(cache=True)
+def _topological(first, next_state, start):  # type: ignore[no-untyped-def]
+    """States in depth-first topological order; empty if there is a cycle."""
+    num_states = len(first) - 1
+    colour = np.zeros(num_states, np.int8)  # 0 new, 1 on the stack, 2 done
+    position = first[:-1].copy()
+    stack = np.empty(num_states, np.int64)
+    order = np.empty(num_states, np.int64)
+    depth, left = 1, num_states
+    stack[0] = start
+    colour[start] = 1
+    while depth:
+        state = stack[depth - 1]
+        if position[state] < first[state + 1]:
+            child = next_state[position[state]]
+            position[state] += 1
+            if colour[child] == 1:
+                return order[:0].copy()
+            if colour[child] == 0:
+                colour[child] = 1
+                stack[depth] = child
+                depth += 1
+        else:
+            colour[state] = 2
+            depth -= 1
+            left -= 1
+            order[left] = state
+    return order[left:].copy()
 
 
 @numba.njit(cache=True)
