@@ -23,7 +23,7 @@ data=$1 lang=$2 dir=$3
 
 need "$data/feats.scp" "$data/text" "$lang/L.fst" "$lang/topo"
 mkdir -p "$dir/log"
-rm -f "$dir"/final.mdl "$dir"/ali.*.gz
+rm -f "$dir"/final.mdl "$dir"/model.json "$dir"/ali.*.gz
 "$root/utils/split_data.sh" --per-utt "$data" "$nj"
 sdata=$data/split${nj}utt
 echo "$nj" > "$dir/num_jobs"
@@ -41,6 +41,5 @@ for ((x = 0; x < num_iters; x++)); do
         "$dir/$x.mdl" "$dir/frames" "$dir" "$dir/$((x + 1)).mdl"
     rm "$dir/$x.mdl"
 done
-rm -r "$dir/frames"
-mv "$dir/$num_iters.mdl" "$dir/final.mdl"
+kernelam gmm finish --seconds "$SECONDS" --seed "$seed" "$dir/$num_iters.mdl" "$dir"
 echo "$0: trained $dir/final.mdl" >&2

@@ -60,3 +60,32 @@ def update(num_gauss: int, passes: int, seed: int, model: Path, frames: Path, al
 
     trained = viterbi_update(GmmModel.read(model), FrameStore(frames), read_alignment_dir(ali), passes, num_gauss, seed)
     trained.write(out)
+
+
+@command.command()
+@click.option("--seconds", default=0, help="How long training took.")
+@click.option("--seed", default=1)
+@click.argument("model", type=PATH)
+@click.argument("folder", type=PATH)
+def finish(seconds: int, seed: int, model: Path, folder: Path) -> None:
+    """Make MODEL the final model of FOLDER, and remove the packed frames."""
+    import shutil
+
+    from kernelam.frames.store import FrameStore
+    from kernelam.models.description import write_description
+    from kernelam.models.gmm import GmmModel
+
+    trained = GmmModel.read(model)
+    frames = len(FrameStore(folder / "frames"))
+    model.replace(folder / "final.mdl")
+    about = {
+        "kind": "gmm",
+        "config": {"gaussians": len(trained.gmms.weights), "dim": trained.gmms.dim},
+        "num_classes": trained.num_classes,
+        "num_parameters": trained.gmms.num_parameters,
+        "input": {"pipeline": trained.pipeline.settings()},
+        "training": {"frames": frames, "seconds": seconds},
+        "seed": seed,
+    }
+    write_description(folder, about)
+    shutil.rmtree(folder / "frames")

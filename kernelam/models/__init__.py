@@ -8,10 +8,10 @@ from kernelam.models.base import AcousticModel
 def load_model(place: str | Path, device: str = "cpu") -> AcousticModel:
     """The model of a directory, ours or a Kaldi GMM (`final.mdl`), or of an `.mdl` file. A GMM needs no torch."""
     place = Path(place)
-    if (place / "model.json").exists() or (not (place / "final.mdl").exists() and not place.is_file()):
+    if (place / "model.safetensors").exists():
         from kernelam.models.directory import load_posterior_model
 
         return load_posterior_model(place, device)
     from kernelam.models.gmm import GmmModel
 
-    return GmmModel.read(place if place.is_file() else place / "final.mdl")
+    return GmmModel.read(place / "final.mdl" if place.is_dir() else place)

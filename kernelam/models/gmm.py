@@ -39,6 +39,11 @@ class DiagGmms:
     def dim(self) -> int:
         return self.means.shape[1]
 
+    @property
+    def num_parameters(self) -> int:
+        """Weights, means and variances."""
+        return self.weights.size + self.means.size + self.variances.size
+
     def components(self, x: Floats, gaussians: slice = slice(None)) -> Floats:
         """log of weight × density of each Gaussian: frames × Gaussians."""
         scores = x @ self.linear[:, gaussians]

@@ -20,7 +20,8 @@ from kernelam.hmm.lang import check_phones
 from kernelam.hmm.transitions import TransitionModel
 from kernelam.kaldi.alignment import read_alignment_dir
 from kernelam.models.base import PRIOR_FLOOR
-from kernelam.models.directory import describe, provenance, save_model
+from kernelam.models.description import describe
+from kernelam.models.directory import save_model
 from kernelam.models.posterior import Inputs, PosteriorModel
 from kernelam.progress import progress, say
 from kernelam.training.sgd import SgdOptions, fit
@@ -73,10 +74,14 @@ def train_model(
     epochs = fit(model, train, heldout, options, given.folder, fingerprint)
     about = {
         "fingerprint": fingerprint,
-        "training": {**told, "frames": len(train), "epochs": len(epochs) - 1, "seconds": time.monotonic() - clock},
+        "training": {
+            **told,
+            "frames": len(train),
+            "epochs": len(epochs) - 1,
+            "seconds": round(time.monotonic() - clock, 1),
+        },
         "heldout": {name: _last_kept(epochs)[name] for name in ("ce", "entropy", "erll", "frame_error")},
         "seed": options.seed,
-        "provenance": provenance(),
     }
     for name in ("final.mdl", "tree", "phones.txt"):
         shutil.copyfile(given.ali / name, given.folder / name)

@@ -1,0 +1,42 @@
+"""Where a result comes from: command, versions, git hash, machine."""
+
+import os
+import platform
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from kernelam import __version__
+
+PACKAGES = ("torch", "numpy", "kaldifst", "kaldi-decoder", "kaldi-native-fbank")
+
+
+def provenance() -> dict[str, Any]:
+    """What a reader of a model or a table needs to make it again."""
+    return {
+        "command": " ".join(["kernelam", *sys.argv[1:]]),
+        "git": git_hash(),
+        "versions": {"kernelam": __version__, "python": platform.python_version(), **{p: version(p) for p in PACKAGES}},
+        "machine": {"system": platform.platform(), "processor": _processor(), "cores": os.cpu_count()},
+    }
+
+
+def git_hash() -> str:
+    """The commit of the toolkit, with -dirty behind it if its files were changed since."""
+    root = Path(__file__).resolve().parents[1]
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+    except OSError:
+        return "unknown"
+
+
+def _processor() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return platform.processor() or "unknown"
+    names = [line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("model name")]
+    return names[0] if names else platform.processor() or "unknown"
