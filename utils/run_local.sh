@@ -117,9 +117,8 @@ start() {
     tell_guard
 }
 
-reap() {  # wait for a job to end, collect all that have
-    local pid still
-    wait -n || true
+collect() {  # the jobs that have ended; fails if there are none
+    local pid still before=${#running[@]}
     still=" $(jobs -rp | tr '\n' ' ')"
     for pid in "${!running[@]}"; do
         [[ $still == *" $pid "* ]] && continue
@@ -127,7 +126,10 @@ reap() {  # wait for a job to end, collect all that have
         unset "running[$pid]"
     done
     tell_guard
+    ((${#running[@]} < before))
 }
+
+reap() { collect || wait -n || true; }  # `wait -n` does not see a job that ended before it was called
 
 stop() {
     trap '' INT TERM HUP
@@ -161,7 +163,7 @@ trap 'stop 130' INT
 trap 'stop 143' TERM
 trap 'stop 129' HUP
 for ((number = first; number <= last; number++)); do
-    ((${#running[@]} < at_once)) || reap
+    while ((${#running[@]} >= at_once)); do reap; done
     start "$number" "$@"
 done
 while ((${#running[@]})); do reap; done

@@ -165,7 +165,9 @@ def test_failed_install_is_resumed(installed: tuple[Path, str], wheels: Path) ->
     assert run.returncode == 1
     assert "the package index has no more==1.0 for " in run.stderr.splitlines()[-1]
 
-    run = bash(f"({source}) & ({source}) & wait -n; wait -n", PIP_FIND_LINKS=str(wheels))  # two at once
+    run = bash(
+        f"({source}) & first=$!; ({source}) & second=$!; wait $first && wait $second", PIP_FIND_LINKS=str(wheels)
+    )  # two at once
     assert run.returncode == 0, run.stderr
     assert run.stderr.count("installing") == 1
     assert bash(source).stderr == ""
