@@ -52,11 +52,8 @@ _kernelam_has() {  # _kernelam_has TEXT LINES: does TEXT have every one of the l
 
 _kernelam_active_serves() {
     local lacking
-    if ! _kernelam_new_enough "$1/bin/python"; then
-        _kernelam_say "the active environment $1 has no Python 3.11 or later; using $root/.venv"
-        return 1
-    fi
     lacking=$(cd "$root" && "$1/bin/python" -P kernelam/requirements.py pyproject.toml "${files[@]}" 2>&1) && return
+    _kernelam_new_enough "$1/bin/python" || lacking="Python 3.11 or later"
     _kernelam_say "the active environment $1 lacks ${lacking##*$'\n'}; using $root/.venv"
     return 1
 }

@@ -255,4 +255,4 @@ def test_active_environment_with_an_old_python_is_not(installed: tuple[Path, str
     script(tmp_path / "bin/python", "exit 1")
     run = bash(f". '{toolkit}/path.sh'; command -v python", VIRTUAL_ENV=str(tmp_path))
     assert run.stdout == f"{toolkit}/.venv/bin/python\n"
-    assert "has no Python 3.11 or later" in run.stderr
+    assert "lacks Python 3.11 or later; using" in run.stderr
