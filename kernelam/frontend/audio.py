@@ -37,7 +37,7 @@ def utterances(
 
     @lru_cache(maxsize=1)  # segments of one recording follow each other
     def recording(name: str) -> tuple[Samples, float]:
-        place = pick(directory.wav_scp, name, wav)
+        place = pick(directory.wav_scp, [name], wav)[name]
         where = f"{wav}, {name}: {place}"
         if is_pipe(place) and not pipes:
             raise KernelamError(f"{where} is a command, and commands are not allowed here")
@@ -49,8 +49,9 @@ def utterances(
             )
         return _channel(sound, channels.get(name), where), own_rate
 
+    segments = directory.segments if directory.has("segments") else {}
     for utt in directory.utts:
-        segment = pick(directory.segments, utt, directory.path / "segments") if directory.has("segments") else None
+        segment = pick(segments, [utt], directory.path / "segments")[utt] if segments else None
         samples, own_rate = recording(segment.recording if segment else utt)
         if segment:
             samples = cut(samples, own_rate, segment, f"{directory.path / 'segments'}, {utt}")
