@@ -6,7 +6,7 @@ import numpy as np
 from numpy.random import Generator, Philox
 
 RATE = 16000
-SNR_DB = (5.0, 20.0)  # the difficulty of the corpus: each utterance draws its signal-to-noise ratio from this range
+SNR_DB = (-2.0, 12.0)
 CHANNEL_HZ = np.array([0, 250, 500, 1000, 2000, 3000, 4500, 8000])
 CHANNEL_DB = 3.0  # standard deviation of a speaker's channel at each of its frequencies
 LEVEL_DB = (-32.0, -20.0)  # speech, relative to full scale
