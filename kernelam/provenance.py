@@ -24,13 +24,18 @@ def provenance() -> dict[str, Any]:
 
 
 def git_hash() -> str:
-    """The commit of the toolkit, with -dirty behind it if its files were changed since."""
+    """The commit of the toolkit, with -dirty behind it if its code was changed since."""
     root = Path(__file__).resolve().parents[1]
-    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=False).stdout
+
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+        commit = git("rev-parse", "--short=12", "HEAD").strip()
+        changed = git("status", "--porcelain", "--", "kernelam", "steps", "utils", "local")
     except OSError:
         return "unknown"
+    return (commit or "unknown") + ("-dirty" if changed else "")
 
 
 def _processor() -> str:

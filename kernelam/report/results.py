@@ -1,0 +1,132 @@
+"""The results page of a set of experiments."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kernelam.errors import KernelamError
+from kernelam.files import replacing
+from kernelam.models.description import describe
+from kernelam.scoring.bootstrap import compare
+from kernelam.scoring.directory import read_scored
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A model directory with a scored decode directory for dev and one for test."""
+
+    folder: Path
+    about: dict[str, Any]
+    dev: dict[str, Any]
+    test: dict[str, Any]
+
+    @classmethod
+    def read(cls, folder: Path) -> "Experiment":
+        return cls(folder, describe(folder), *(_result(folder / f"decode_{name}") for name in ("dev", "test")))
+
+
+def _result(folder: Path) -> dict[str, Any]:
+    path = folder / "scoring_kaldi/result.json"
+    try:
+        return json.loads(path.read_text())
+    except FileNotFoundError:
+        raise KernelamError(f"no such file {path}: {folder} is not scored") from None
+    except json.JSONDecodeError as error:
+        raise KernelamError(f"{path} is damaged: {error}") from None
+
+
+def system(about: dict[str, Any]) -> str:
+    """What a model is, in a few words."""
+    config = about["config"]
+    match about["kind"]:
+        case "gmm":
+            return f"GMM, {config['gaussians']} Gaussians"
+        case "kernel":
+            rank = f", bottleneck {config['bottleneck']}" if config["bottleneck"] else ""
+            return f"{config['kernel']['name'].capitalize()} kernel, {config['features']} features{rank}"
+        case "dnn":
+            return f"DNN, {config['layers']} × {config['width']} {config['activation']}"
+        case kind:
+            return str(kind)
+
+
+def write_results(path: Path, title: str, folders: list[Path], baseline: Path) -> None:
+    """Write a Markdown page: error rates with their conditions, then what training cost."""
+    experiments = [Experiment.read(folder) for folder in folders]
+    sections = [
+        f"# {title}",
+        _errors(experiments, baseline),
+        _notes(experiments, baseline),
+        "## Training",
+        _training(experiments),
+        "## Conditions",
+        _conditions(experiments),
+    ]
+    with replacing(path, "w") as stream:
+        stream.write("\n\n".join(sections) + "\n")
+
+
+def _table(header: list[str], rows: list[list[str]]) -> str:
+    lines = [header, [":--" if number == 0 else "--:" for number in range(len(header))], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _errors(experiments: list[Experiment], baseline: Path) -> str:
+    reference = read_scored(baseline / "decode_test")
+    rows = []
+    for one in experiments:
+        low, high = one.test["interval_95"]
+        p = "" if one.folder == baseline else f"{compare(reference, read_scored(one.folder / 'decode_test')).p:.4f}"
+        weights = f"{one.test['lmwt']}, {one.test['wip']}"
+        rates = [f"{100 * one.dev['wer']:.2f}", f"**{100 * one.test['wer']:.2f}**"]
+        rows.append([system(one.about), *rates, f"{100 * low:.2f} – {100 * high:.2f}", p, weights, _oracle(one)])
+    header = ["system", "dev WER %", "test WER %", "95 % interval", "p", "LM weight, penalty", "test oracle %"]
+    return _table(header, rows)
+
+
+def _oracle(one: Experiment) -> str:
+    return f"{100 * one.test['oracle']['wer']:.2f}"
+
+
+def _notes(experiments: list[Experiment], baseline: Path) -> str:
+    first = experiments[0]
+    return (
+        f"LM weight and word insertion penalty are tuned on dev and applied to test; the oracle has them chosen on test"
+        f" itself and is shown for comparison only. Intervals are 95 % bootstrap intervals over {first.test['utterances']}"
+        f" utterances, p is that of a paired bootstrap test against {system(describe(baseline))}"
+        f" ({first.test['replicates']} replicates). dev has {first.dev['ref_words']} words, test"
+        f" {first.test['ref_words']}."
+    )
+
+
+def _training(experiments: list[Experiment]) -> str:
+    rows = []
+    for one in experiments:
+        training, heldout = one.about["training"], one.about.get("heldout")
+        options = training.get("options", {})
+        search = f"{len(options['rates'])} × {options['search_frames']}" if options else "–"
+        epochs = str(training.get("epochs", "–"))
+        ce, error = (f"{heldout['ce']:.3f}", f"{100 * heldout['frame_error']:.2f}") if heldout else ("–", "–")
+        cost = [
+            f"{one.about['num_parameters']:,}",
+            f"{training['frames']:,}",
+            epochs,
+            search,
+            f"{training['seconds']:.0f}",
+        ]
+        rows.append([system(one.about), *cost, ce, error, str(one.about["seed"])])
+    header = ["system", "parameters", "frames", "epochs", "tuned on (rates × frames)", "seconds"]
+    return _table([*header, "heldout CE", "heldout frame error %", "seed"], rows)
+
+
+def _conditions(experiments: list[Experiment]) -> str:
+    origin = experiments[-1].about["provenance"]
+    versions = ", ".join(f"{name} {number}" for name, number in origin["versions"].items())
+    machine = origin["machine"]
+    return "\n".join(
+        [
+            f"- {versions}; commit {origin['git']}",
+            f"- {machine['processor']}, {machine['cores']} cores, {machine['system']}",
+        ]
+    )
