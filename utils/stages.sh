@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+# shellcheck disable=SC2154  # stop_stage is run.sh's
 # Numbered stages of a recipe. Sourced by run.sh once its options are parsed; reads `stage` and `stop_stage`.
 
 stage() {  # stage N TITLE: is stage N to be run?

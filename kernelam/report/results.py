@@ -79,21 +79,21 @@ def _errors(experiments: list[Experiment], baseline: Path) -> str:
         low, high = one.test["interval_95"]
         p = "" if one.folder == baseline else f"{compare(reference, read_scored(one.folder / 'decode_test')).p:.4f}"
         weights = f"{one.test['lmwt']}, {one.test['wip']}"
-        rates = [f"{100 * one.dev['wer']:.2f}", f"**{100 * one.test['wer']:.2f}**"]
+        rates = [f"{100 * one.dev['rate']:.2f}", f"**{100 * one.test['rate']:.2f}**"]
         rows.append([system(one.about), *rates, f"{100 * low:.2f} – {100 * high:.2f}", p, weights, _oracle(one)])
     header = ["system", "dev WER %", "test WER %", "95 % interval", "p", "LM weight, penalty", "test oracle %"]
     return _table(header, rows)
 
 
 def _oracle(one: Experiment) -> str:
-    return f"{100 * one.test['oracle']['wer']:.2f}"
+    return f"{100 * one.test['oracle']['rate']:.2f}"
 
 
 def _notes(experiments: list[Experiment], baseline: Path) -> str:
     first = experiments[0]
     return (
-        f"LM weight and word insertion penalty are tuned on dev and applied to test; the oracle has them chosen on test"
-        f" itself and is shown for comparison only. Intervals are 95 % bootstrap intervals over {first.test['utterances']}"
+        "LM weight and word insertion penalty are tuned on dev and applied to test; the oracle has them chosen on test"
+        f" itself, for comparison only. Intervals are 95 % bootstrap intervals over {first.test['utterances']}"
         f" utterances, p is that of a paired bootstrap test against {system(describe(baseline))}"
         f" ({first.test['replicates']} replicates). dev has {first.dev['ref_words']} words, test"
         f" {first.test['ref_words']}."
