@@ -8,8 +8,10 @@ set -euo pipefail
 nj=4                            # jobs
 cmd=$root/utils/run_local.sh    # where they run
 acwt=0.1                        # acoustic scale of the search
-beam=11                         # of the search
-lattice_beam=5                  # of the lattices
+beam=13                         # of the search
+lattice_beam=8                  # of the lattices
+max_active=7000                 # tokens followed at most from frame to frame
+min_active=200                  # and at least
 device=cpu                      # cpu or cuda
 tuned_on=                       # a scored decode directory whose weights are used; without, they are tuned here
 min_lmwt=7                      # the least LM weight to score
@@ -27,7 +29,8 @@ mkdir -p "$dir/log"
 rm -f "$dir"/lat.*.gz
 "$root/utils/split_data.sh" --per-utt "$data" "$nj"
 $cmd JOB=1:"$nj" "$dir/log/decode.JOB.log" \
-    kernelam decode --acwt "$acwt" --beam "$beam" --lattice-beam "$lattice_beam" --device "$device" \
+    kernelam decode --acwt "$acwt" --beam "$beam" --lattice-beam "$lattice_beam" \
+    --max-active "$max_active" --min-active "$min_active" --device "$device" \
     "$graph" "$src" "$data/split${nj}utt/JOB" "$dir/lat.JOB.gz"
 echo "$nj" > "$dir/num_jobs"
 $skip_scoring || "$root/steps/score.sh" --cmd "$cmd" --tuned-on "$tuned_on" \

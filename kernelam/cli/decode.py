@@ -9,28 +9,41 @@ PATH = click.Path(path_type=Path)
 
 @click.command()
 @click.option("--acwt", default=0.1, help="Acoustic scale of the search.")
-@click.option("--beam", default=11.0)
-@click.option("--lattice-beam", default=5.0)
+@click.option("--beam", default=13.0)
+@click.option("--lattice-beam", default=8.0)
+@click.option("--max-active", default=7000, help="Tokens followed at most.")
+@click.option("--min-active", default=200, help="Tokens followed at least.")
 @click.option("--device", default="cpu", help="cpu or cuda.")
 @click.argument("graph", type=PATH)
 @click.argument("model", type=PATH)
 @click.argument("data", type=PATH)
 @click.argument("out", type=PATH)
 def command(
-    acwt: float, beam: float, lattice_beam: float, device: str, graph: Path, model: Path, data: Path, out: Path
+    acwt: float,
+    beam: float,
+    lattice_beam: float,
+    max_active: int,
+    min_active: int,
+    device: str,
+    graph: Path,
+    model: Path,
+    data: Path,
+    out: Path,
 ) -> None:
     """Decode DATA by MODEL with GRAPH/HCLG.fst and write lattices to OUT."""
     from kernelam.decoding.decoder import LatticeDecoder, check_graph, decode_data
     from kernelam.decoding.lattice import write_entry
+    from kernelam.decoding.search import Beams
     from kernelam.files import replacing
-    from kernelam.hmm.graph import read_graph
     from kernelam.hmm.transitions import TransitionModel
+    from kernelam.kaldi.fst import load_fst
     from kernelam.models import load_model
 
     transitions = TransitionModel.load(model / "final.mdl")
     check_graph(graph, model, transitions)
     scorer = load_model(model, device)
-    decoder = LatticeDecoder(read_graph(graph / "HCLG.fst"), transitions, acwt, beam, lattice_beam)
+    beams = Beams(beam, lattice_beam, max_active, min_active)
+    decoder = LatticeDecoder(load_fst(graph / "HCLG.fst"), transitions, acwt, beams)
     with replacing(out) as stream:
         for utt, lattice in decode_data(data, scorer, decoder):
             write_entry(stream, utt, lattice)

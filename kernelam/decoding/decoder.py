@@ -1,45 +1,74 @@
-"""The embedded decoder: Kaldi's own search over HCLG, from the kaldi-decoder wheel."""
+"""The embedded decoder: lattices of an utterance from its log-likelihoods and a graph."""
 
-import math
 from collections.abc import Iterator
 from pathlib import Path
 
-import kaldi_decoder
-import kaldifst
 import numpy as np
 
 from kernelam.decoding.lattice import Lattice
-from kernelam.decoding.likelihoods import by_transition_id, check_likelihoods
+from kernelam.decoding.likelihoods import check_likelihoods
+from kernelam.decoding.search import Beams, Found, SearchGraph, search
 from kernelam.errors import KernelamError
 from kernelam.hmm.lang import check_phones
 from kernelam.hmm.transitions import TransitionModel
 from kernelam.kaldi.binary import read_bytes
+from kernelam.kaldi.fst import Fst
 from kernelam.models.base import AcousticModel
 from kernelam.progress import progress, say
 
 
 class LatticeDecoder:
-    """Lattices of all paths within `lattice_beam` of the best, found in a search with `beam`."""
+    """Lattices of all paths within the lattice beam of the best; the search sees likelihoods times `scale`."""
 
-    def __init__(
-        self, graph: kaldifst.StdFst, transitions: TransitionModel, scale: float, beam: float, lattice_beam: float
-    ):
-        self.graph, self.transitions, self.scale = graph, transitions, scale  # the search does not keep its graph alive
-        self.config = kaldi_decoder.LatticeSimpleDecoderConfig()
-        self.config.beam, self.config.lattice_beam = beam, lattice_beam
+    def __init__(self, graph: Fst, transitions: TransitionModel, scale: float, beams: Beams) -> None:
+        self.transitions, self.scale, self.beams = transitions, scale, beams
+        if int(graph.arcs["ilabel"].max(initial=0)) > transitions.num_transition_ids:
+            raise KernelamError(
+                f"the graph has transition-ids up to {graph.arcs['ilabel'].max()}, the model"
+                f" {transitions.num_transition_ids}: they are not of one tree"
+            )
+        order = np.lexsort((graph.arcs["ilabel"] != 0, graph.source))
+        self.arcs = graph.arcs[order]
+        epsilon = np.bincount(graph.source, graph.arcs["ilabel"] == 0, minlength=len(graph.final)).astype(np.int64)
+        self.graph = SearchGraph(
+            start=graph.start,
+            first=graph.offsets.astype(np.int64),
+            middle=graph.offsets[:-1] + epsilon,
+            pdf=transitions.pdf[self.arcs["ilabel"]],
+            weight=self.arcs["weight"].astype(np.float32),
+            next=self.arcs["nextstate"].astype(np.int32),
+            final=graph.final.astype(np.float32),
+        )
 
     def decode(self, utt: str, log_likelihoods: np.ndarray) -> tuple[Lattice, bool] | None:
         """The lattice, with unscaled acoustic costs, and whether it ends in a final state; None if no path survived."""
         check_likelihoods(utt, log_likelihoods, self.transitions.num_pdfs)
-        search = kaldi_decoder.LatticeSimpleDecoder(self.graph, self.config)
-        search.decode(kaldi_decoder.DecodableCtc(by_transition_id(log_likelihoods, self.transitions, self.scale)))
-        ok, raw = search.get_raw_lattice()
-        if not ok or raw.num_states == 0:
-            return None
-        lattice = Lattice.from_kaldifst(raw)
-        lattice.acoustic /= np.float32(self.scale)
-        lattice.final_acoustic /= np.float32(self.scale)
-        return lattice, math.isfinite(search.final_relative_cost())
+        scores = log_likelihoods.astype(np.float32) * np.float32(self.scale)
+        found = Found(*search(*self.graph, scores, tuple(self.beams)))
+        return (self._lattice(found, log_likelihoods), found.reached_final) if len(found.state) else None
+
+    def _lattice(self, found: Found, log_likelihoods: np.ndarray) -> Lattice:
+        order = np.argsort(found.source, kind="stable")
+        source, target, arc = found.source[order], found.target[order], found.arc[order]
+        labels = self.arcs["ilabel"][arc]
+        frame = np.searchsorted(found.begin, source, side="right") - 1
+        acoustic = np.zeros(len(arc), np.float32)
+        emits = labels != 0
+        acoustic[emits] = -log_likelihoods[frame[emits], self.graph.pdf[arc[emits]]]
+        final = np.full(len(found.state), np.inf, np.float32)
+        last = slice(int(found.begin[-2]), None)
+        final[last] = self.graph.final[found.state[last]] if found.reached_final else 0.0
+        lattice = Lattice(
+            first=np.searchsorted(source, np.arange(len(found.state) + 1)),
+            ilabel=labels.astype(np.int32),
+            olabel=self.arcs["olabel"][arc].astype(np.int32),
+            graph=self.graph.weight[arc],
+            acoustic=acoustic,
+            next=target,
+            final_graph=final,
+            final_acoustic=np.where(np.isfinite(final), np.float32(0.0), np.float32(np.inf)),
+        )
+        return lattice.topologically_sorted(0, "the decoder's lattice")
 
 
 def decode_data(data: Path, model: AcousticModel, decoder: LatticeDecoder) -> Iterator[tuple[str, Lattice]]:
@@ -47,8 +76,7 @@ def decode_data(data: Path, model: AcousticModel, decoder: LatticeDecoder) -> It
     features = model.pipeline.open(data)
     partial, lost = [], []
     for utt in progress(features, f"decoding {data}"):
-        log_likelihoods = model.log_likelihoods(features[utt])
-        found = decoder.decode(utt, log_likelihoods)
+        found = decoder.decode(utt, model.log_likelihoods(features[utt]))
         if found is None:
             lost.append(utt)
             continue

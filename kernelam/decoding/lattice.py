@@ -69,9 +69,9 @@ class Lattice:
         )
         if (lattice.next < 0).any() or (lattice.next >= num_states).any():
             raise KernelamError(f"{where} has an arc to a state that is not there")
-        return lattice._sorted(start, where)
+        return lattice.topologically_sorted(start, where)
 
-    def _sorted(self, start: int, where: str) -> "Lattice":
+    def topologically_sorted(self, start: int, where: str) -> "Lattice":
         """The states that the start reaches, in topological order; a cycle, or no final state, is an error."""
         order = _topological(self.first, self.next, start)
         if not len(order) or not np.isfinite(self.final_graph[order]).any():

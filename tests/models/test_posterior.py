@@ -1,0 +1,126 @@
+"""Kernel and DNN models against a plain version written with automatic differentiation."""
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+from kernelam.errors import KernelamError
+from kernelam.frontend.pipeline import Pipeline
+from kernelam.kernels import Gaussian
+from kernelam.models import load_model
+from kernelam.models.base import log_priors
+from kernelam.models.directory import save_model
+from kernelam.models.dnn import Dnn
+from kernelam.models.posterior import Inputs, PosteriorModel
+from kernelam.models.softmax import KernelSoftmax
+
+CLASSES, DIM = 11, 4
+
+
+def common() -> tuple:
+    rng = np.random.default_rng(0)
+    inputs = Inputs((1, 2), rng.standard_normal(DIM).astype(np.float32), np.ones(DIM, np.float32))
+    return Pipeline(deltas=1), inputs, np.arange(1.0, CLASSES + 1), torch.device("cpu")
+
+
+def kernel_model(bottleneck: int) -> KernelSoftmax:
+    kernel = Gaussian(2.0)
+    return KernelSoftmax(kernel, kernel.feature_map(DIM * 4, 60, seed=1), bottleneck, *common())
+
+
+def models() -> dict[str, PosteriorModel]:
+    return {"kernel": kernel_model(0), "bottleneck": kernel_model(5), "dnn": Dnn(2, 13, *common())}
+
+
+def naive_logits(model: PosteriorModel, p: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+    if isinstance(model, Dnn):
+        h = torch.tanh(x @ p["W0"] + p["b0"])
+        return torch.tanh(h @ p["W1"] + p["b1"]) @ p["W2"] + p["b2"]
+    z = model.feature_map(x)
+    return (z @ p["U"] @ p["V"] if "U" in p else z @ p["theta"]) + p["bias"]
+
+
+def trained(model: PosteriorModel) -> dict[str, torch.Tensor]:
+    return {name: array.clone() for name, array in model.arrays().items() if name in model.parameters}
+
+
+@pytest.mark.parametrize("name", ["kernel", "bottleneck", "dnn"])
+def test_steps_are_those_of_automatic_differentiation(name):
+    model = models()[name]
+    model.initialise(seed=3)
+    p = {key: value.requires_grad_() for key, value in trained(model).items()}
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(5):
+        x = torch.randn(17, DIM * 4, generator=generator)
+        labels = torch.randint(CLASSES, (17,), generator=generator)
+        loss = cross_entropy(naive_logits(model, p, x), labels)
+        gradients = torch.autograd.grad(loss, list(p.values()))
+        for array, gradient in zip(p.values(), gradients, strict=True):
+            array.data -= 0.7 * gradient
+        assert float(model.step(x, labels, 0.7)) == pytest.approx(17 * float(loss), rel=1e-5)
+    for key, array in trained(model).items():
+        torch.testing.assert_close(array, p[key].detach(), rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(model.logits(x).detach(), naive_logits(model, p, x).detach(), rtol=1e-4, atol=1e-5)
+    assert model.num_parameters() == sum(array.numel() for array in p.values())
+
+
+def test_padding_never_takes_part():
+    model = kernel_model(5)
+    model.initialise(seed=1)
+    for _ in range(3):
+        model.step(torch.randn(20, DIM * 4), torch.randint(CLASSES, (20,)), 5.0)
+    assert torch.equal(model.parameters["U"][:, 5:], torch.zeros(60, 3))
+    assert torch.equal(model.parameters["V"][5:], torch.zeros(3, 16))
+    assert torch.isinf(model.parameters["bias"][CLASSES:]).all()
+
+
+@pytest.mark.parametrize("name", ["kernel", "bottleneck", "dnn"])
+def test_a_saved_model_is_the_same_model(name, tmp_path):
+    model = models()[name]
+    model.initialise(seed=3)
+    model.step(torch.randn(50, DIM * 4), torch.randint(CLASSES, (50,)), 1.0)
+    save_model(tmp_path, model, {"seed": 3})
+    features = np.random.default_rng(1).standard_normal((9, DIM)).astype(np.float32)
+    loaded = load_model(tmp_path)
+    np.testing.assert_array_equal(loaded.log_likelihoods(features), model.log_likelihoods(features))
+    assert loaded.pipeline == model.pipeline
+    first = (tmp_path / "model.safetensors").read_bytes()
+    save_model(tmp_path, loaded, {"seed": 3})
+    assert (tmp_path / "model.safetensors").read_bytes() == first
+
+
+def test_likelihoods_are_posteriors_over_priors():
+    model = models()["dnn"]
+    model.initialise(seed=1)
+    features = np.random.default_rng(1).standard_normal((6, DIM)).astype(np.float32)
+    posteriors = np.exp(model.log_posteriors(features))
+    np.testing.assert_allclose(posteriors.sum(axis=1), 1.0, rtol=1e-5)
+    expected = np.log(posteriors / (model.counts / model.counts.sum()))
+    np.testing.assert_allclose(model.log_likelihoods(features), expected, atol=1e-5)
+
+
+def test_a_class_that_was_never_seen_gains_no_more_than_the_floor_allows():
+    priors = np.exp(log_priors(np.array([98.0, 2.0, 0.0, 0.0])))
+    np.testing.assert_allclose(priors, [0.98, 0.02, 0.0025, 0.0025], rtol=1e-5)
+
+
+def test_bottleneck_wider_than_the_classes_is_refused():
+    with pytest.raises(KernelamError, match="a bottleneck of 11 is no narrower than the 11 classes"):
+        kernel_model(11)
+
+
+@pytest.mark.parametrize("damage", ["truncate", "counts", "missing"])
+def test_a_damaged_model_directory_is_a_sentence(tmp_path, damage):
+    model = models()["kernel"]
+    model.initialise(seed=1)
+    save_model(tmp_path, model, {})
+    arrays = tmp_path / "model.safetensors"
+    if damage == "truncate":
+        arrays.write_bytes(arrays.read_bytes()[:-40])
+    elif damage == "counts":
+        (tmp_path / "ali_train_pdf.counts").write_text("[ 1 2 3 ]\n")
+    else:
+        arrays.unlink()
+    with pytest.raises(KernelamError, match=str(tmp_path)):
+        load_model(tmp_path)
