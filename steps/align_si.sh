@@ -7,8 +7,6 @@ set -euo pipefail
 
 nj=4                            # jobs
 cmd=$root/utils/run_local.sh    # where they run
-beam=10                         # of the alignment
-retry_beam=40                   # for utterances that fail with it
 scale_opts="--scale 0.1"        # the acoustic scale
 
 parse_options "$@"
@@ -25,7 +23,7 @@ for name in final.mdl tree phones.txt cmvn_opts delta_opts splice_opts final.mat
 done
 # shellcheck disable=SC2086  # several words
 $cmd JOB=1:"$nj" "$dir/log/align.JOB.log" \
-    kernelam align $scale_opts --beam "$beam" --retry-beam "$retry_beam" \
+    kernelam align $scale_opts \
     "$src" "$data/split${nj}utt/JOB" "$lang" "$dir/ali.JOB.gz"
 echo "$nj" > "$dir/num_jobs"
 echo "$0: aligned $data, alignments in $dir" >&2

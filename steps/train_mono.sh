@@ -7,13 +7,11 @@ set -euo pipefail
 
 nj=4                                  # jobs that align
 cmd=$root/utils/run_local.sh          # where they run
-num_iters=20                          # rounds of alignment and re-estimation
-max_iter_inc=14                       # the last round that adds Gaussians
+num_iters=14                          # rounds of alignment and re-estimation
+max_iter_inc=10                       # the last round that adds Gaussians
 totgauss=1000                         # Gaussians to end with
 cmvn_opts="--norm-means=true"         # CMVN per speaker
 delta_order=2                         # deltas and their deltas
-beam=10                               # of the alignment
-retry_beam=40                         # for utterances that fail with it
 seed=1                                # of the directions in which Gaussians are split
 
 parse_options "$@"
@@ -32,12 +30,12 @@ $cmd "$dir/log/init.log" kernelam gmm init --cmvn-opts "$cmvn_opts" --delta-orde
 equal=true gauss=0
 for ((x = 0; x < num_iters; x++)); do
     $cmd JOB=1:"$nj" "$dir/log/align.$x.JOB.log" \
-        kernelam align --equal "$equal" --frames "$dir/frames" --beam "$beam" --retry-beam "$retry_beam" \
+        kernelam align --equal "$equal" --frames "$dir/frames" \
         "$dir/$x.mdl" "$sdata/JOB" "$lang" "$dir/ali.JOB.gz"
     equal=false
     ((x < 1 || x > max_iter_inc)) || gauss=$((totgauss * x / max_iter_inc))
     $cmd "$dir/log/update.$x.log" \
-        kernelam gmm update --passes 2 --num-gauss "$gauss" --seed "$seed" \
+        kernelam gmm update --passes 3 --num-gauss "$gauss" --seed "$seed" \
         "$dir/$x.mdl" "$dir/frames" "$dir" "$dir/$((x + 1)).mdl"
     rm "$dir/$x.mdl"
 done

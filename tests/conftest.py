@@ -6,6 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("kernelam", deadline=None)  # the first example pays for imports and compilation
+settings.load_profile("kernelam")
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -9,25 +9,13 @@ PATH = click.Path(path_type=Path)
 
 @click.command()
 @click.option("--scale", default=0.1, help="Acoustic scale.")
-@click.option("--beam", default=10.0)
-@click.option("--retry-beam", default=40.0, help="For utterances whose alignment fails with --beam.")
 @click.option("--frames", type=PATH, help="Packed features of the model's kind, instead of DATA/feats.scp.")
 @click.option("--equal", type=bool, default=False, help="Share frames out equally instead: a flat start.")
 @click.argument("model", type=PATH)
 @click.argument("data", type=PATH)
 @click.argument("lang", type=PATH)
 @click.argument("out", type=PATH)
-def command(
-    scale: float,
-    beam: float,
-    retry_beam: float,
-    frames: Path | None,
-    equal: bool,
-    model: Path,
-    data: Path,
-    lang: Path,
-    out: Path,
-) -> None:
+def command(scale: float, frames: Path | None, equal: bool, model: Path, data: Path, lang: Path, out: Path) -> None:
     """Align DATA/text by MODEL (a directory, or an .mdl file beside its tree) and write transition-ids to OUT."""
     from kernelam.decoding.align import Aligner, align_data
     from kernelam.frames.store import FrameStore
@@ -44,5 +32,5 @@ def command(
     graphs = TrainingGraphs(Lang(lang), ContextTree.load(folder / "tree"), transitions)
     scorer = load_model(model)
     features = FrameStore(frames) if frames else scorer.pipeline.open(data)
-    aligner = Aligner(transitions, scale, beam, retry_beam)
+    aligner = Aligner(transitions, scale)
     write_alignments(out, align_data(data, graphs, scorer, features, None if equal else aligner))

@@ -5,16 +5,14 @@ import click
 
 @click.command()
 @click.option("--device", default="cpu", help="cpu or cuda.")
-@click.option("--apply-prior", type=bool, default=True, help="false: log posteriors instead of log-likelihoods.")
 @click.argument("model")
 @click.argument("data")
 @click.argument("output", metavar="ark:-|FILE")
-def command(device: str, apply_prior: bool, model: str, data: str, output: str) -> None:
+def command(device: str, model: str, data: str, output: str) -> None:
     """Write the log-likelihoods of DATA under MODEL as an archive that Kaldi's latgen-faster-mapped reads."""
     import sys
 
     from kernelam.decoding.likelihoods import check_likelihoods
-    from kernelam.errors import KernelamError
     from kernelam.files import replacing
     from kernelam.kaldi.ark import write_matrix
     from kernelam.models import load_model
@@ -22,9 +20,7 @@ def command(device: str, apply_prior: bool, model: str, data: str, output: str) 
 
     scorer = load_model(model, device)
     features = scorer.pipeline.open(data)
-    if not apply_prior and not hasattr(scorer, "log_posteriors"):
-        raise KernelamError(f"{model} has likelihoods, not posteriors: --apply-prior false does not fit it")
-    score = scorer.log_likelihoods if apply_prior else scorer.log_posteriors
+    score = scorer.log_likelihoods
 
     def write(stream: object) -> None:
         for utt in progress(features, f"forward {data}"):

@@ -1,47 +1,94 @@
-"""Forced alignment: the best path through the graph of a transcript."""
+"""Forced alignment: the best path through the graph of a transcript, found exactly."""
 
 from collections.abc import Mapping
 from pathlib import Path
 
-import kaldi_decoder
 import kaldifst
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelam.decoding.likelihoods import by_transition_id, check_likelihoods
+from kernelam.decoding.likelihoods import check_likelihoods
 from kernelam.errors import KernelamError
 from kernelam.frames.store import FrameStore
 from kernelam.hmm.graph import TrainingGraphs
 from kernelam.hmm.transitions import TransitionModel
 from kernelam.kaldi.datadir import DataDir
+from kernelam.kaldi.fst import Fst
 from kernelam.models.base import AcousticModel
 from kernelam.progress import progress, say
 
 
+@numba.njit(cache=True)
+def _viterbi(start, source, pdf, weight, target, final, scores):  # type: ignore[no-untyped-def]
+    """The arcs of the path of least cost through all frames; none if no path is that long."""
+    num_frames, num_states = len(scores), len(final)
+    epsilon = np.flatnonzero(pdf < 0)
+    came_by = np.full((num_frames + 1, num_states), -1, np.int32)
+    cost = np.full(num_states, np.inf)
+    cost[start] = 0.0
+    for frame in range(num_frames + 1):
+        if frame:
+            before, cost = cost, np.full(num_states, np.inf)
+            for arc in range(len(pdf)):
+                if pdf[arc] >= 0:
+                    total = before[source[arc]] + weight[arc] - scores[frame - 1, pdf[arc]]
+                    if total < cost[target[arc]]:
+                        cost[target[arc]] = total
+                        came_by[frame, target[arc]] = arc
+        changed = len(epsilon) > 0
+        while changed:
+            changed = False
+            for number in range(len(epsilon)):
+                arc = epsilon[number]
+                total = cost[source[arc]] + weight[arc]
+                if total < cost[target[arc]]:
+                    cost[target[arc]] = total
+                    came_by[frame, target[arc]] = arc
+                    changed = True
+    cost += final
+    state = np.argmin(cost)
+    path = np.empty(num_frames + (num_frames + 1) * len(epsilon), np.int32)
+    length, frame = 0, num_frames
+    if np.isfinite(cost[state]):
+        while frame or state != start:
+            arc = came_by[frame, state]
+            path[length] = arc
+            length += 1
+            frame -= pdf[arc] >= 0
+            state = source[arc]
+    return path[:length][::-1].copy()
+
+
 class Aligner:
-    """Viterbi with `beam`, and with `retry_beam` when that finds no path to the end."""
+    """Viterbi alignment with likelihoods times `scale`. It is exact: there is no beam to be too narrow."""
 
-    def __init__(self, transitions: TransitionModel, scale: float = 0.1, beam: float = 10.0, retry_beam: float = 40.0):
-        self.transitions, self.scale, self.beams = transitions, scale, (beam, retry_beam)
+    def __init__(self, transitions: TransitionModel, scale: float = 0.1) -> None:
+        self.transitions, self.scale = transitions, scale
 
-    def align(self, utt: str, graph: kaldifst.StdVectorFst, log_likelihoods: np.ndarray) -> NDArray[np.int32] | None:
-        """The transition-id of each frame; None when no path reaches the end."""
-        check_likelihoods(utt, log_likelihoods, self.transitions.num_pdfs)
-        scores = by_transition_id(log_likelihoods, self.transitions, self.scale)
-        for beam in self.beams:
-            search = kaldi_decoder.FasterDecoder(graph, kaldi_decoder.FasterDecoderOptions(beam=beam))
-            search.decode(kaldi_decoder.DecodableCtc(scores))
-            if search.reached_final():
-                _, best = search.get_best_path()
-                ok, alignment, _, _ = kaldifst.get_linear_symbol_sequence(best)
-                if ok and len(alignment) == len(scores):
-                    return np.array(alignment, np.int32)
-        return None
+    def align(self, utt: str, graph: Fst, model: AcousticModel, features: np.ndarray) -> NDArray[np.int32] | None:
+        """The transition-id of each frame; None when the transcript has more states than there are frames."""
+        labels = graph.arcs["ilabel"]
+        pdf = self.transitions.pdf[labels]
+        classes = np.unique(pdf[pdf >= 0])
+        log_likelihoods = model.log_likelihoods(features, classes)
+        check_likelihoods(utt, log_likelihoods, len(classes))
+        arcs = _viterbi(
+            graph.start,
+            graph.source,
+            np.where(pdf < 0, -1, np.searchsorted(classes, pdf)),
+            graph.arcs["weight"].copy(),
+            graph.arcs["nextstate"].copy(),
+            graph.final,
+            log_likelihoods.astype(np.float32) * np.float32(self.scale),
+        )
+        alignment = labels[arcs]
+        return alignment[alignment != 0].astype(np.int32) if len(arcs) else None
 
 
-def equal_alignment(graph: kaldifst.StdVectorFst, num_frames: int) -> NDArray[np.int32] | None:
+def equal_alignment(graph: Fst, num_frames: int) -> NDArray[np.int32] | None:
     """A path through `graph` that stays about equally long in every state: where a flat start begins."""
-    ok, path = kaldifst.equal_align(ifst=graph, length=num_frames, rand_seed=1, num_retries=10)
+    ok, path = kaldifst.equal_align(ifst=graph.to_kaldifst(), length=num_frames, rand_seed=1, num_retries=10)
     if not ok:
         return None
     _, alignment, _, _ = kaldifst.get_linear_symbol_sequence(path)
@@ -65,13 +112,13 @@ def align_data(
         if aligner is None:
             alignment = equal_alignment(graph, len(frames))
         else:
-            alignment = aligner.align(utt, graph, model.log_likelihoods(frames))
+            alignment = aligner.align(utt, graph, model, frames)
         if alignment is None:
             failed.append(utt)
         else:
             alignments[utt] = alignment
     if failed:
-        say(f"{len(failed)} of {len(failed) + len(alignments)} utterances could not be aligned: {' '.join(failed)}")
+        say(f"{len(failed)} utterances are too short for their transcripts and are left out: {' '.join(failed)}")
     if unknown := graphs.lang.oov_counts:
         most = ", ".join(f"{word} ({count})" for word, count in unknown.most_common(5))
         say(f"{sum(unknown.values())} words of {data}/text are not in {graphs.lang.directory}/words.txt: {most}")

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 import kaldifst
 import numba
@@ -180,7 +180,8 @@ def write_entry(stream: IO[bytes], utt: str, lattice: Lattice) -> None:
 def read_lattices(path: str | Path) -> Iterator[tuple[str, Lattice]]:
     """Utterance and lattice of each entry of a `lat.JOB.gz`."""
     try:
-        with gzip.open(path, "rb") as stream:
+        with gzip.open(path, "rb") as opened:
+            stream = cast(IO[bytes], opened)
             while key := _key(stream, path):
                 yield key, Lattice.read(stream, f"the lattice of {key} in {path}")
     except FileNotFoundError:

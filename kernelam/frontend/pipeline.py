@@ -54,7 +54,10 @@ class Features(Mapping[str, np.ndarray]):
     def __getitem__(self, utt: str) -> np.ndarray:
         features = self.raw[utt]
         if self.utt2spk:
-            features = cmvn.apply(features, self._stats_of(utt), self.pipeline.norm_means, self.pipeline.norm_vars)
+            where = f"{self.data}/cmvn.scp, utterance {utt}"
+            features = cmvn.apply(
+                features, self._stats_of(utt), self.pipeline.norm_means, self.pipeline.norm_vars, where
+            )
         return add_deltas(features, self.pipeline.deltas) if self.pipeline.deltas else features
 
     def _stats_of(self, utt: str) -> np.ndarray:
@@ -67,6 +70,9 @@ class Features(Mapping[str, np.ndarray]):
                 f" steps/compute_cmvn_stats.sh {self.data} makes them"
             )
         return self.stats[speaker]
+
+    def __contains__(self, utt: object) -> bool:
+        return utt in self.raw
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.raw)

@@ -49,7 +49,7 @@ class TrainingGraphs:
         windows = [(phone,) if phone in known else () for phone in range(max(known) + 1)]
         self._whole_h = self._sorted_h(windows) if tree.width == 1 else None
 
-    def compile(self, word_ids: Sequence[int]) -> kaldifst.StdVectorFst:
+    def compile(self, word_ids: Sequence[int]) -> Fst:
         """The graph of one transcript, an empty one included (silence only)."""
         phones = kaldifst.compose(self._lexicon, kaldifst.make_linear_acceptor(list(word_ids)))
         if phones.start < 0:
@@ -66,7 +66,7 @@ class TrainingGraphs:
         graph = kaldifst.compose(h, phones)
         _determinize(graph, f"the graph of a transcript with {self.lang.directory / 'L.fst'}")
         kaldifst.minimize_encoded(graph)
-        return add_self_loops(Fst.from_kaldifst(graph), self.transitions, self.self_loop_scale).to_kaldifst()
+        return add_self_loops(Fst.from_kaldifst(graph), self.transitions, self.self_loop_scale)
 
     def _sorted_h(self, windows: Sequence[Sequence[int]]) -> kaldifst.StdVectorFst:
         h = self._h.fst(windows)[0].to_kaldifst()

@@ -20,8 +20,8 @@ class AcousticModel(ABC):
     num_classes: int
 
     @abstractmethod
-    def log_likelihoods(self, features: np.ndarray) -> np.ndarray:
-        """log p(x_t | class) up to a constant of each frame: float32, frames × classes."""
+    def log_likelihoods(self, features: np.ndarray, classes: np.ndarray | None = None) -> np.ndarray:
+        """log p(x_t | class) up to a constant of each frame: float32, frames × classes, or only `classes` of them."""
 
 
 def log_priors(counts: np.ndarray) -> np.ndarray:

@@ -28,8 +28,7 @@ class DiagGmms:
         inverse = 1.0 / variances
         constant = -0.5 * (np.log(2.0 * np.pi * variances) + means**2 * inverse).sum(axis=1)
         self.gconsts = (np.log(weights) + constant).astype(np.float32)
-        self.linear = np.ascontiguousarray((means * inverse).T, np.float32)
-        self.quadratic = np.ascontiguousarray((-0.5 * inverse).T, np.float32)
+        self.factors = np.concatenate([(means * inverse).T, (-0.5 * inverse).T]).astype(np.float32)
 
     @property
     def num_pdfs(self) -> int:
@@ -44,19 +43,25 @@ class DiagGmms:
         """Weights, means and variances."""
         return self.weights.size + self.means.size + self.variances.size
 
-    def components(self, x: Floats, gaussians: slice = slice(None)) -> Floats:
+    def components(self, x: Floats, gaussians: slice | NDArray = slice(None)) -> Floats:
         """log of weight × density of each Gaussian: frames × Gaussians."""
-        scores = x @ self.linear[:, gaussians]
-        scores += np.square(x) @ self.quadratic[:, gaussians]
+        scores = np.concatenate([x, np.square(x)], axis=1) @ self.factors[:, gaussians]
         scores += self.gconsts[gaussians]
         return scores
 
-    def log_likelihoods(self, x: Floats) -> Floats:
-        scores = self.components(x)
-        top = np.maximum.reduceat(scores, self.first[:-1], axis=1)
-        scores -= np.repeat(top, np.diff(self.first), axis=1)
+    def log_likelihoods(self, x: Floats, pdfs: NDArray | None = None) -> Floats:
+        """Of all pdfs, or of `pdfs`: frames × pdfs."""
+        counts = np.diff(self.first)
+        gaussians: slice | NDArray = slice(None)
+        if pdfs is not None:
+            counts = counts[pdfs]
+            gaussians = np.concatenate([np.arange(self.first[pdf], self.first[pdf + 1]) for pdf in pdfs])
+        scores = self.components(x, gaussians)
+        starts = np.cumsum(counts) - counts
+        top = np.maximum.reduceat(scores, starts, axis=1)
+        scores -= np.repeat(top, counts, axis=1)
         np.exp(scores, out=scores)
-        return top + np.log(np.add.reduceat(scores, self.first[:-1], axis=1))
+        return top + np.log(np.add.reduceat(scores, starts, axis=1))
 
     @classmethod
     def read(cls, reader: KaldiReader) -> "DiagGmms":
@@ -120,12 +125,12 @@ class GmmModel(AcousticModel):
         self.pipeline, self.transitions, self.gmms = pipeline, transitions, gmms
         self.num_classes = gmms.num_pdfs
 
-    def log_likelihoods(self, features: np.ndarray) -> np.ndarray:
+    def log_likelihoods(self, features: np.ndarray, classes: np.ndarray | None = None) -> np.ndarray:
         if features.shape[1] != self.gmms.dim:
             raise KernelamError(
                 f"features of {features.shape[1]} numbers a frame do not fit a GMM of dimension {self.gmms.dim}"
             )
-        return self.gmms.log_likelihoods(features)
+        return self.gmms.log_likelihoods(features, classes)
 
     @classmethod
     def read(cls, path: str | Path) -> "GmmModel":

@@ -78,5 +78,6 @@ class PosteriorModel(AcousticModel):
         x = self.inputs.tensor(features).to(self.device)
         return torch.log_softmax(self.logits(x), dim=1).cpu().numpy()
 
-    def log_likelihoods(self, features: np.ndarray) -> np.ndarray:
-        return self.log_posteriors(features) - log_priors(self.counts)
+    def log_likelihoods(self, features: np.ndarray, classes: np.ndarray | None = None) -> np.ndarray:
+        every = self.log_posteriors(features) - log_priors(self.counts)
+        return every if classes is None else every[:, classes]

@@ -96,7 +96,7 @@ class KernelSoftmax(PosteriorModel):
 
     def arrays(self) -> dict[str, Tensor]:
         C, r = self.num_classes, self.bottleneck
-        cut = {
+        cut: dict[str, Any] = {
             "theta": (slice(None), slice(C)),
             "U": (slice(None), slice(r)),
             "V": (slice(r), slice(C)),
@@ -109,7 +109,8 @@ class KernelSoftmax(PosteriorModel):
     def restore(cls, config: dict[str, Any], arrays: dict[str, Tensor], *common: Any) -> "KernelSoftmax":
         settings = dict(config["kernel"])
         kernel = kernel_class(settings.pop("name"))(**settings)
-        trained = {name: arrays.pop(name) for name in ("theta", "U", "V", "bias") if name in arrays}
-        model = cls(kernel, FourierFeatures(arrays), config["bottleneck"], *common)
-        model._set(trained)
+        names = {"theta", "U", "V", "bias"} & arrays.keys()
+        features = FourierFeatures({name: array for name, array in arrays.items() if name not in names})
+        model = cls(kernel, features, config["bottleneck"], *common)
+        model._set({name: arrays[name] for name in names})
         return model

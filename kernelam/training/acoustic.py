@@ -131,6 +131,7 @@ def fit_inputs(store: FrameStore, context: tuple[int, int]) -> Inputs:
 
 def count_classes(store: FrameStore, num_classes: int) -> np.ndarray:
     """Frames of each class; how many have none is said, and what that means for their priors."""
+    assert store.labels is not None
     counts = np.bincount(store.labels, minlength=num_classes).astype(np.float64)
     if unseen := int((counts == 0).sum()):
         say(f"{unseen} of {num_classes} classes have no training frame; their prior is {PRIOR_FLOOR:g} of uniform")

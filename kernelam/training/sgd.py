@@ -1,7 +1,9 @@
 """Mini-batch stochastic gradient descent, the same for every posterior model."""
 
 import json
+import math
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -30,21 +32,26 @@ class SgdOptions:
     seed: int = 1
 
 
-def choose_rate(model: PosteriorModel, train: Batches, heldout: Batches, options: SgdOptions) -> list[dict[str, float]]:
-    """Heldout metrics of one pass over `search_frames` frames at each rate; the first is the best."""
+def choose_rate(
+    model: PosteriorModel, train: Batches, heldout: Batches, options: SgdOptions, untrained: float
+) -> list[dict[str, float]]:
+    """Heldout metrics of one pass over `search_frames` frames at each rate, the best first, which must beat `untrained`."""
     tried = []
     for rate in options.rates:
         model.initialise(options.seed)
         batches = train.shuffled(options.batch, options.seed, epoch=0, frames=options.search_frames)
-        for x, labels in progress(batches, f"rate {rate:g}", -(-options.search_frames // options.batch)):
-            model.step(x, labels, rate)
+        _pass(model, progress(batches, f"rate {rate:g}", -(-options.search_frames // options.batch)), rate)
         metrics = evaluate(model, heldout)
         say(f"learning rate {rate:g} on {options.search_frames} frames: heldout {describe(metrics)}")
         tried.append({"rate": rate, **metrics})
-    finite = [row for row in tried if row[options.metric] == row[options.metric]]
-    if not finite:
-        raise KernelamError(f"training diverged at every learning rate of {', '.join(map(str, options.rates))}")
-    return sorted(finite, key=lambda row: row[options.metric])
+    tried.sort(key=lambda row: row[options.metric] if math.isfinite(row[options.metric]) else math.inf)
+    if not tried[0][options.metric] < untrained:
+        rates = ", ".join(f"{rate:g}" for rate in options.rates)
+        raise KernelamError(
+            f"no learning rate of {rates} lowered the heldout {options.metric} of the untrained model, {untrained:.3f}:"
+            " try lower --rates"
+        )
+    return tried
 
 
 def describe(metrics: dict[str, float]) -> str:
@@ -65,9 +72,10 @@ def fit(
     path = folder / "checkpoint.safetensors"
     saved = checkpoint.read(path, fingerprint)
     if saved is None:
-        search = choose_rate(model, train, heldout, options)
         model.initialise(options.seed)
         first = evaluate(model, heldout)
+        search = choose_rate(model, train, heldout, options, first[options.metric])
+        model.initialise(options.seed)
         rule = Halving(search[0]["rate"], first[options.metric], max_halvings=options.max_halvings)
         epochs: list[dict[str, Any]] = [{"epoch": 0, "search": search, **first}]
     else:
@@ -85,15 +93,23 @@ def fit(
     return epochs
 
 
+def _pass(model: PosteriorModel, batches: Iterable[tuple[Tensor, Tensor]], rate: float) -> float:
+    """The summed loss of a pass of steps, which ends early when it has diverged."""
+    total = torch.zeros((), dtype=torch.float64, device=model.device)
+    for number, (x, labels) in enumerate(batches, 1):
+        total += model.step(x, labels, rate)
+        if number % 64 == 0 and not math.isfinite(total):  # to look is to wait for the device
+            break
+    return float(total)
+
+
 def _epoch(
     model: PosteriorModel, train: Batches, heldout: Batches, options: SgdOptions, rule: Halving, number: int
 ) -> dict[str, Any]:
     start = {name: tensor.detach().clone() for name, tensor in model.parameters.items()}
     rate, clock = rule.rate, time.monotonic()
-    loss = torch.zeros((), dtype=torch.float64)
     batches = train.shuffled(options.batch, options.seed, number)
-    for x, labels in progress(batches, f"epoch {number}", -(-len(train) // options.batch)):
-        loss += model.step(x, labels, rate).cpu()
+    loss = _pass(model, progress(batches, f"epoch {number}", -(-len(train) // options.batch)), rate)
     metrics = evaluate(model, heldout)
     kept, halved = rule.judge(metrics[options.metric])
     if not kept:
@@ -104,7 +120,7 @@ def _epoch(
     return {
         "epoch": number,
         "rate": rate,
-        "train_ce": loss.item() / len(train),
+        "train_ce": loss / len(train),
         **metrics,
         "kept": kept,
         "halved": halved,

@@ -1,5 +1,6 @@
 import gzip
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -80,8 +81,4 @@ def test_truncation_anywhere_is_a_sentence(tmp_path):
 def test_a_cycle_is_refused():
     lattice = random_lattice(1)
     with pytest.raises(KernelamError, match="cycle"):
-        Lattice(
-            np.array([0, 1, 2]), *(np.zeros(2, np.int32) for _ in range(2)), *(np.zeros(2, np.float32) for _ in range(2)),
-            np.array([1, 0], np.int32), np.zeros(2, np.float32), np.zeros(2, np.float32),
-        ).topologically_sorted(0, "x")  # fmt: skip
-    assert lattice.num_states > 1
+        replace(lattice, next=np.zeros_like(lattice.next)).topologically_sorted(0, "x")

@@ -58,7 +58,7 @@ def test_steps_are_those_of_automatic_differentiation(name):
         gradients = torch.autograd.grad(loss, list(p.values()))
         for array, gradient in zip(p.values(), gradients, strict=True):
             array.data -= 0.7 * gradient
-        assert float(model.step(x, labels, 0.7)) == pytest.approx(17 * float(loss), rel=1e-5)
+        assert float(model.step(x, labels, 0.7)) == pytest.approx(17 * float(loss.detach()), rel=1e-5)
     for key, array in trained(model).items():
         torch.testing.assert_close(array, p[key].detach(), rtol=1e-4, atol=1e-6)
     torch.testing.assert_close(model.logits(x).detach(), naive_logits(model, p, x).detach(), rtol=1e-4, atol=1e-5)

@@ -78,21 +78,22 @@ train_model() {  # train_model SCRIPT DIR OPTIONS…
 }
 
 if stage 5 "kernel model: Gaussian random Fourier features"; then
-    train_model train_kernel.sh exp/kernel --num-features 5000 --bandwidth 0.6 --rates "16 32 64"
+    train_model train_kernel.sh exp/kernel --num-features 8000 --bandwidth 0.6 --bottleneck 64 --rates "2 4 6"
 fi
 
 if stage 6 "DNN: tanh units"; then
-    train_model train_dnn.sh exp/dnn --layers 4 --width 512 --rates "0.1 0.2 0.4"
+    train_model train_dnn.sh exp/dnn --layers 3 --width 512 --rates "0.1 0.2 0.4"
 fi
 
 if stage 7 "decode: lattices of dev and test"; then
     for dir in exp/mono exp/kernel exp/dnn; do
-        model=$dir/final.mdl
-        [[ $dir == exp/mono ]] || model=$dir/model.safetensors
+        model=$dir/model.safetensors acwt=0.2
+        [[ $dir != exp/mono ]] || model=$dir/final.mdl acwt=0.1
         for x in dev test; do
             # shellcheck disable=SC2046
             once $(of_set $x) --in exp/mono/graph --in "$model" --out $dir/decode_$x -- \
-                steps/decode.sh --nj "$nj" --cmd "$decode_cmd" --skip-scoring true exp/mono/graph data/$x $dir/decode_$x
+                steps/decode.sh --nj "$nj" --cmd "$decode_cmd" --acwt "$acwt" --beam 11 --lattice-beam 5 --max-active 3000 \
+                --skip-scoring true exp/mono/graph data/$x $dir/decode_$x
         done
     done
 fi
@@ -101,11 +102,11 @@ if stage 8 "score: weights tuned on dev, applied to test"; then
     for dir in exp/mono exp/kernel exp/dnn; do
         # shellcheck disable=SC2046
         once $(printf -- '--in %s ' $dir/decode_dev/lat.*.gz) --in data/dev/text --out $dir/decode_dev/scoring_kaldi -- \
-            steps/score.sh --cmd "$decode_cmd" --min-lmwt 4 data/dev exp/mono/graph $dir/decode_dev
+            steps/score.sh --cmd "$decode_cmd" --min-lmwt 2 data/dev exp/mono/graph $dir/decode_dev
         # shellcheck disable=SC2046
         once $(printf -- '--in %s ' $dir/decode_test/lat.*.gz) --in data/test/text \
             --in $dir/decode_dev/scoring_kaldi/best_wer --out $dir/decode_test/scoring_kaldi -- \
-            steps/score.sh --cmd "$decode_cmd" --min-lmwt 4 --tuned-on $dir/decode_dev \
+            steps/score.sh --cmd "$decode_cmd" --min-lmwt 2 --tuned-on $dir/decode_dev \
             data/test exp/mono/graph $dir/decode_test
     done
 fi
