@@ -64,9 +64,8 @@ class Lattice:
             first.append(first[-1] + count)
         rows = np.frombuffer(b"".join(arcs), _ARC)
         ends = np.array(finals, np.float32).reshape(-1, 2)
-        lattice = cls(
-            np.array(first), *(rows[name].copy() for name in _ARC.names or ()), ends[:, 0].copy(), ends[:, 1].copy()
-        )
+        fields = {name: rows[name].copy() for name in _ARC.names or ()}
+        lattice = cls(first=np.array(first), final_graph=ends[:, 0].copy(), final_acoustic=ends[:, 1].copy(), **fields)
         if (lattice.next < 0).any() or (lattice.next >= num_states).any():
             raise KernelamError(f"{where} has an arc to a state that is not there")
         return lattice.topologically_sorted(start, where)
