@@ -24,7 +24,7 @@ elif [[ -n ${KERNELAM_CI:-} ]]; then
 else
     echo "== shellcheck: SKIPPED, needs the program shellcheck"
 fi
-check python -m pytest -n 2 "$@"
+check python -m pytest -n 2 --dist loadfile "$@"
 
 if ((${#failed[@]})); then
     printf 'tests/run.sh: failed: %s\n' "${failed[@]}" >&2

@@ -1,5 +1,7 @@
 """A model directory explains itself: arrays, configuration, class counts, and where it all came from."""
 
+import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,11 @@ from kernelam.models.softmax import KernelSoftmax
 KINDS: dict[str, type[PosteriorModel]] = {model.kind: model for model in (KernelSoftmax, Dnn)}
 
 
-def save_model(folder: Path, model: PosteriorModel, about: dict[str, Any]) -> None:
-    """Write model.safetensors, ali_train_pdf.counts and, last, model.json, whose presence says that all is there."""
+def save_model(folder: Path, model: PosteriorModel, about: dict[str, Any], beside: Iterable[Path] = ()) -> None:
+    """Write model.safetensors, ali_train_pdf.counts, copies of the files `beside` it and, last, model.json.
+
+    The order matters: a `final.mdl` without model.safetensors is a GMM, and model.json says that all is there.
+    """
     arrays = model.arrays()
     arrays |= {"input.mean": torch.from_numpy(model.inputs.mean), "input.scale": torch.from_numpy(model.inputs.scale)}
     what = {
@@ -32,6 +37,8 @@ def save_model(folder: Path, model: PosteriorModel, about: dict[str, Any]) -> No
     }
     write_arrays(folder / "model.safetensors", arrays, what)
     write_counts(folder / "ali_train_pdf.counts", model.counts)
+    for file in beside:
+        shutil.copyfile(file, folder / file.name)
     write_description(folder, {**what, **about})
 
 

@@ -65,7 +65,8 @@ def train_model(
         say(f"{given.folder} holds the model of these data and settings already")
         shutil.rmtree(work)
         return
-    (given.folder / "model.json").unlink(missing_ok=True)
+    for name in ("model.json", "final.mdl", "model.safetensors"):  # in this order: see save_model
+        (given.folder / name).unlink(missing_ok=True)
     place = torch.device(device)
     train, heldout = (Batches(store, inputs.context, inputs.mean, inputs.scale, place) for store in stores)
     counts = count_classes(stores[0], transitions.num_pdfs)
@@ -83,9 +84,8 @@ def train_model(
         "heldout": {name: _last_kept(epochs)[name] for name in ("ce", "entropy", "erll", "frame_error")},
         "seed": options.seed,
     }
-    for name in ("final.mdl", "tree", "phones.txt"):
-        shutil.copyfile(given.ali / name, given.folder / name)
-    save_model(given.folder, model, about)
+    states = [given.ali / name for name in ("final.mdl", "tree", "phones.txt")]
+    save_model(given.folder, model, about, [file for file in states if file.exists()])
     (given.folder / "checkpoint.safetensors").unlink(missing_ok=True)
     shutil.rmtree(work)
 

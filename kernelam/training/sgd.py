@@ -35,7 +35,7 @@ class SgdOptions:
 def choose_rate(
     model: PosteriorModel, train: Batches, heldout: Batches, options: SgdOptions, untrained: float
 ) -> list[dict[str, float]]:
-    """Heldout metrics of one pass over `search_frames` frames at each rate; the best, which is first, beats `untrained`."""
+    """Heldout metrics of one pass over `search_frames` frames at each rate, the best first; it beats `untrained`."""
     tried = []
     for rate in options.rates:
         model.initialise(options.seed)

@@ -1,0 +1,257 @@
+"""The whole job on a toy: words of three tones each, spoken by three voices, through every step to error rates."""
+
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+TONES = {"A": (300, 900), "B": (500, 1400), "C": (700, 2300), "D": (1100, 3000)}
+WORDS = {"abc": "A B C", "cab": "C A B", "dab": "D A B", "bad": "B A D", "add": "A D"}
+SETS = {"train": (36, "ab"), "heldout": (8, "c"), "dev": (8, "d"), "test": (10, "e")}
+RATE = 16000
+STORY = """
+for x in train heldout dev test; do
+    $k/steps/make_mfcc.sh --mfcc-config $k/egs/mini/s5/conf/mfcc.conf --nj $nj data/$x
+    $k/steps/compute_cmvn_stats.sh data/$x
+done
+$k/utils/prepare_lang.sh data/local/dict '<UNK>' data/local/lang data/lang
+kernelam lm estimate --order 2 --vocab data/lang/words.txt data/train/text data/lm.arpa.gz
+$k/utils/format_lm.sh data/lang data/lm.arpa.gz data/lang_test
+$k/steps/train_mono.sh --nj $nj --num-iters 6 --max-iter-inc 4 --totgauss 40 data/train data/lang exp/mono
+for x in train heldout; do $k/steps/align_si.sh --nj $nj data/$x data/lang exp/mono exp/ali_$x; done
+$k/utils/mkgraph.sh data/lang_test exp/mono exp/mono/graph
+sets="data/train data/heldout data/lang exp/ali_train exp/ali_heldout"
+common="--splice 2 --search-frames 500 --max-epochs 3 --num-threads 1"
+$k/steps/train_kernel.sh $common --num-features 200 --rates '2 8' $sets exp/kernel
+$k/steps/train_dnn.sh $common --layers 2 --width 32 --rates '0.1 0.4' $sets exp/dnn
+for m in mono kernel dnn; do
+    $k/steps/decode.sh --nj $nj --min-lmwt 1 exp/mono/graph data/dev exp/$m/decode_dev
+    $k/steps/decode.sh --nj $nj --min-lmwt 1 --tuned-on exp/$m/decode_dev exp/mono/graph data/test exp/$m/decode_test
+done
+kernelam report --title Toy --baseline exp/mono exp/mono exp/kernel exp/dnn
+"""
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def speak(words: list[str], rng: np.random.Generator, pitch: float) -> np.ndarray:
+    pieces = [np.zeros(int(0.1 * RATE))]
+    for word in words:
+        for phone in WORDS[word].split():
+            t = np.arange(int(rng.uniform(0.07, 0.12) * RATE)) / RATE
+            pieces.append(sum(np.sin(2 * np.pi * pitch * f * t) for f in TONES[phone]) * np.hanning(len(t)))
+        pieces.append(np.zeros(int(rng.uniform(0.0, 0.1) * RATE)))
+    clean = np.concatenate([*pieces, np.zeros(int(0.1 * RATE))])
+    return 0.1 * clean + 0.02 * rng.standard_normal(len(clean))
+
+
+def write_corpus(folder: Path) -> None:
+    rng = np.random.default_rng(1)
+    for name, (count, voices) in SETS.items():
+        data = folder / "data" / name
+        data.mkdir(parents=True)
+        (folder / "wav").mkdir(exist_ok=True)
+        tables: dict[str, list[str]] = {"wav.scp": [], "text": [], "utt2spk": [], "spk2utt": []}
+        for number in range(count):
+            speaker = voices[number * len(voices) // count]
+            utt = f"{speaker}-{name}{number:03}"
+            words = [str(word) for word in rng.choice(list(WORDS), size=rng.integers(2, 6))]
+            sound = speak(words, rng, 1 + 0.05 * "abcde".index(speaker))
+            soundfile.write(folder / f"wav/{utt}.wav", sound, RATE, subtype="PCM_16")
+            tables["wav.scp"].append(f"{utt} cat wav/{utt}.wav |" if number % 2 else f"{utt} wav/{utt}.wav")
+            tables["text"].append(f"{utt} {' '.join(words)}")
+            tables["utt2spk"].append(f"{utt} {speaker}")
+        for speaker in voices:
+            own = [line.split()[0] for line in tables["utt2spk"] if line.endswith(f" {speaker}")]
+            tables["spk2utt"].append(" ".join([speaker, *own]))
+        for file, lines in tables.items():
+            (data / file).write_text("".join(f"{line}\n" for line in lines))
+    words = folder / "data/local/dict"
+    words.mkdir(parents=True)
+    (words / "lexicon.txt").write_text("".join(f"{w} {p}\n" for w, p in WORDS.items()) + "<UNK> SPN\n!SIL SIL\n")
+    (words / "nonsilence_phones.txt").write_text("".join(f"{phone}\n" for phone in TONES))
+    (words / "silence_phones.txt").write_text("SIL\nSPN\n")
+    (words / "optional_silence.txt").write_text("SIL\n")
+
+
+@pytest.fixture(scope="module")
+def shell(root: Path) -> Run:
+    def run(script: str, cwd: Path, nj: int = 2, **kwargs: object) -> subprocess.CompletedProcess[str]:
+        text = f"set -euo pipefail; k={root} nj={nj}; . $k/path.sh; cd {cwd}\n{script}"
+        command = ["bash", "-c", text]
+        return subprocess.run(command, capture_output=True, text=True, timeout=900, **kwargs)  # type: ignore[call-overload]
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory: pytest.TempPathFactory, shell: Run) -> Path:
+    folder = tmp_path_factory.mktemp("toy")
+    write_corpus(folder)
+    done = shell(STORY, folder)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return folder
+
+
+@pytest.fixture
+def copy(toy: Path, tmp_path: Path) -> Path:
+    shutil.copytree(toy, tmp_path / "toy", symlinks=True)
+    return tmp_path / "toy"
+
+
+def words_of(folder: Path, model: str) -> list[str]:
+    scoring = folder / f"exp/{model}/decode_test/scoring_kaldi"
+    result = json.loads((scoring / "result.json").read_text())
+    return (scoring / f"penalty_{result['wip']}/{result['lmwt']}.txt").read_text().splitlines()
+
+
+def test_the_words_come_out(toy):
+    for model, limit in {"mono": 0.4, "kernel": 0.15, "dnn": 0.15}.items():
+        result = json.loads((toy / f"exp/{model}/decode_test/scoring_kaldi/result.json").read_text())
+        assert result["tuned_on"] == f"exp/{model}/decode_dev"
+        assert result["rate"] < limit, model
+    table = (toy / "RESULTS.md").read_text()
+    assert table.count("Gaussian kernel, 200 features") == 2
+    assert "DNN, 2 × 32 tanh" in table
+
+
+def test_results_do_not_depend_on_the_number_of_jobs(toy, shell, tmp_path):
+    write_corpus(tmp_path)
+    done = shell(STORY, tmp_path, nj=1)
+    assert done.returncode == 0, done.stderr[-3000:]
+    files = ["data/train/data/raw_mfcc_train.ark", "data/train/feats.scp", "data/test/data/cmvn_test.ark"]
+    files += ["exp/mono/final.mdl", "exp/mono/graph/HCLG.fst", "exp/kernel/model.safetensors"]
+    files += ["exp/kernel/ali_train_pdf.counts", "exp/dnn/model.safetensors"]
+    for file in files:
+        assert (toy / file).read_bytes() == (tmp_path / file).read_bytes(), file
+    for model in ("mono", "kernel", "dnn"):
+        assert words_of(toy, model) == words_of(tmp_path, model)
+
+
+TRAIN = (
+    "$k/steps/train_kernel.sh --splice 2 --search-frames 500 --num-threads 1 --num-features 200 --rates '2 8'"
+    " {options} data/train data/heldout data/lang exp/ali_train exp/ali_heldout exp/again"
+)
+
+
+def test_training_that_is_killed_ends_where_it_would_have(copy, shell):
+    script = TRAIN.format(options="--max-epochs 12 --max-halvings 12")
+    assert shell(script, copy).returncode == 0
+    expected = (copy / "exp/again/model.safetensors").read_bytes()
+    shutil.rmtree(copy / "exp/again")
+    text = f"set -euo pipefail; k={Path(__file__).parents[2]}; . $k/path.sh; cd {copy}; {script}"
+    process = subprocess.Popen(["bash", "-c", text], start_new_session=True, stderr=subprocess.DEVNULL)
+    checkpoint = copy / "exp/again/checkpoint.safetensors"
+    while not checkpoint.exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    subprocess.run(["pkill", "-KILL", "-f", f"train kernel .*{copy}|exp/again"], check=False)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not (copy / "exp/again/model.json").exists()
+    done = shell(script, copy)
+    assert done.returncode == 0
+    assert "going on after epoch" in (copy / "exp/again/log/train.log").read_text()
+    assert (copy / "exp/again/model.safetensors").read_bytes() == expected
+
+
+def test_the_same_training_again_does_nothing(copy, shell):
+    before = (copy / "exp/kernel/model.json").read_bytes()
+    script = TRAIN.replace("exp/again", "exp/kernel").format(options="--max-epochs 3")
+    assert shell(script, copy).returncode == 0
+    assert (copy / "exp/kernel/model.json").read_bytes() == before
+
+
+def test_a_disk_that_fills_up(copy, shell):
+    """A limit on the size of files stands in for it: a sentence, and no model that is half there."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+
+    for script in (TRAIN.format(options="--max-epochs 1"), "kernelam lm estimate data/train/text data/big.arpa"):
+        done = shell(script, copy, preexec_fn=limit)
+        assert done.returncode == 1 or "lm" in script
+    assert not (copy / "exp/again/model.json").exists()
+    assert not list((copy / "exp/again").glob("*.safetensors"))
+    log = (copy / "exp/again/log/train.log").read_text()
+    assert "Traceback" not in log
+    assert "File too large" in log
+
+
+@pytest.mark.parametrize(
+    ("damage", "script", "sentence"),
+    [
+        ("rm data/train/feats.scp", TRAIN.format(options=""), "no such file data/train/feats.scp"),
+        ("rm exp/ali_train/ali.2.gz", TRAIN.format(options=""), "no such file exp/ali_train/ali.2.gz"),
+        ("true", TRAIN.format(options="--bottleneck 500"), "a bottleneck of 500 is no narrower than the 22 classes"),
+        ("true", TRAIN.format(options="--kernel fancy"), "no kernel is called fancy; there are gaussian"),
+        ("true", TRAIN.format(options="--cmvn-opts --norm=true"), "--norm=true is no CMVN option"),
+        ("true", TRAIN.format(options="--no-such-option 1"), "unknown option --no-such-option"),
+        (
+            "echo 7 > exp/mono/graph/num_pdfs",
+            "$k/steps/decode.sh exp/mono/graph data/dev exp/kernel/decode_x",
+            "exp/mono/graph/num_pdfs says 7, exp/kernel/final.mdl has 22 pdfs: the graph is of another tree",
+        ),
+        (
+            "truncate -s -100 exp/mono/graph/HCLG.fst",
+            "$k/steps/decode.sh exp/mono/graph data/dev exp/kernel/decode_x",
+            "exp/mono/graph/HCLG.fst",
+        ),
+        (
+            "truncate -s 3000 data/dev/data/raw_mfcc_dev.ark",
+            "kernelam forward exp/kernel data/dev out.ark",
+            "data/dev/data/raw_mfcc_dev.ark",
+        ),
+        (
+            "sed -i 's/^[^ ]* /x-none /' data/dev/utt2spk",
+            "kernelam forward exp/mono data/dev out.ark",
+            "data/dev/utt2spk",
+        ),
+        ("rm exp/kernel/model.safetensors", "kernelam forward exp/kernel data/dev out.ark", "exp/kernel"),
+        ("rm -r exp/dnn/decode_test", "kernelam report --title x --baseline exp/mono exp/dnn", "exp/dnn/decode_test"),
+        (
+            "sed -i '2s/ .*/ sdfjk/' data/dev/text; rm data/lang/oov.txt",
+            "$k/steps/align_si.sh --nj 1 data/dev data/lang exp/mono exp/ali_x",
+            "the word sdfjk is not in data/lang/words.txt",
+        ),
+    ],
+)
+def test_bad_input_is_a_sentence(copy, shell, damage, script, sentence):
+    assert shell(damage, copy).returncode == 0
+    done = shell(script, copy)
+    assert done.returncode == 1
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(copy.glob("out.ark"))
+
+
+def test_lengths_of_features_and_alignment_that_differ(copy, shell):
+    """An alignment that lost its last frame is found before training, and its utterance is named."""
+    from kernelam.kaldi.alignment import read_alignments, write_alignments
+
+    path = copy / "exp/ali_train/ali.1.gz"
+    alignments = dict(read_alignments(path))
+    utt = next(iter(alignments))
+    frames = len(alignments[utt])
+    write_alignments(path, alignments | {utt: alignments[utt][:-1]})
+    done = shell(TRAIN.format(options=""), copy)
+    assert done.returncode == 1
+    assert f"utterance {utt} has {frames} frames of features but an alignment of {frames - 1} frames" in done.stderr
+
+
+def test_forward_writes_what_the_decoder_reads(copy, shell, toy):
+    from kernelam.kaldi.ark import read_ark
+
+    assert shell("kernelam forward exp/kernel data/dev ark:- > out.ark; kernelam forward exp/kernel data/dev f", copy)
+    matrices = dict(read_ark(copy / "out.ark"))
+    assert len(matrices) == 8
+    assert (copy / "out.ark").read_bytes() == (copy / "f").read_bytes()
+    assert {matrix.shape[1] for matrix in matrices.values()} == {22}
