@@ -72,6 +72,10 @@ def run_once(inputs: Sequence[Path], outputs: Sequence[Path], command: Sequence[
         say(f"{' '.join(map(str, outputs))}: current")
         return
     record.unlink(missing_ok=True)
+    if force:  # what finds its own work done would leave it
+        for path in [*map(Path, made.get("outputs", [])), *outputs]:
+            if path.is_file():
+                path.unlink()
     status = subprocess.run(command, check=False).returncode
     if status != 0:
         raise KernelamError(f"{command[0]} failed with status {status}")

@@ -10,7 +10,7 @@ from typing import Any
 
 from kernelam import __version__
 
-PACKAGES = ("torch", "numpy", "kaldifst", "kaldi-decoder", "kaldi-native-fbank")
+PACKAGES = ("torch", "numpy", "kaldifst", "kaldi-native-fbank", "numba")
 
 
 def provenance() -> dict[str, Any]:

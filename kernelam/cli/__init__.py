@@ -24,9 +24,9 @@ COMMANDS = {
     "lm": "Estimate and evaluate n-gram models.",
     "once": "Run a command unless what it makes is current.",
     "report": "Tables of results of a set of experiments.",
-    "score": "Error rates of decoded lattices or texts.",
+    "score": "Error rates of decoded lattices.",
     "train": "Train acoustic models.",
-    "validate": "Check data directories and archives.",
+    "validate": "Check data directories.",
 }
 
 

@@ -3,25 +3,67 @@
 from pathlib import Path
 
 import click
+import numpy as np
+
+from kernelam.hmm.lang import Lang, check_phones
+from kernelam.hmm.transitions import TransitionModel
+from kernelam.models.base import AcousticModel
 
 PATH = click.Path(path_type=Path)
 
 
+class Boosted(AcousticModel):
+    """A model that gives `pdfs` the likelihood factor · p(x | pdf)."""
+
+    def __init__(self, model: AcousticModel, pdfs: np.ndarray, factor: float) -> None:
+        self.model = model
+        self.bonus = np.zeros(model.num_classes, np.float32)
+        self.bonus[pdfs] = np.log(factor)
+
+    def log_likelihoods(self, features: np.ndarray, classes: np.ndarray | None = None) -> np.ndarray:
+        return self.model.log_likelihoods(features, classes) + (self.bonus if classes is None else self.bonus[classes])
+
+
+def pdfs_of_silence(lang: Lang, transitions: TransitionModel) -> np.ndarray:
+    """The pdfs of the optional silence that no speech phone shares."""
+    silence, speech = (
+        transitions.pdf[np.isin(transitions.phone, lang.phone_list(name))] for name in ("optional_silence", "nonsilence")
+    )
+    return np.setdiff1d(silence, speech)
+
+
 @click.command()
-@click.option("--scale", default=0.1, help="Acoustic scale.")
+@click.option("--acoustic-scale", default=0.1, help="Scale of the model's log-likelihoods.")
+@click.option("--transition-scale", default=1.0, help="Scale of the log-probabilities of transitions.")
+@click.option("--self-loop-scale", default=0.1, help="Scale of those of self-loops.")
+@click.option(
+    "--boost-silence",
+    type=click.FloatRange(0, min_open=True),
+    default=1.0,
+    help="Factor on the likelihoods of the optional silence.",
+)
 @click.option("--frames", type=PATH, help="Packed features of the model's kind, instead of DATA/feats.scp.")
 @click.option("--equal", type=bool, default=False, help="Share frames out equally instead: a flat start.")
 @click.argument("model", type=PATH)
 @click.argument("data", type=PATH)
 @click.argument("lang", type=PATH)
 @click.argument("out", type=PATH)
-def command(scale: float, frames: Path | None, equal: bool, model: Path, data: Path, lang: Path, out: Path) -> None:
+def command(
+    acoustic_scale: float,
+    transition_scale: float,
+    self_loop_scale: float,
+    boost_silence: float,
+    frames: Path | None,
+    equal: bool,
+    model: Path,
+    data: Path,
+    lang: Path,
+    out: Path,
+) -> None:
     """Align DATA/text by MODEL (a directory, or an .mdl file beside its tree) and write transition-ids to OUT."""
     from kernelam.decoding.align import Aligner, align_data
     from kernelam.frames.store import FrameStore
     from kernelam.hmm.graph import TrainingGraphs
-    from kernelam.hmm.lang import Lang, check_phones
-    from kernelam.hmm.transitions import TransitionModel
     from kernelam.hmm.tree import ContextTree
     from kernelam.kaldi.alignment import write_alignments
     from kernelam.models import load_model
@@ -29,8 +71,11 @@ def command(scale: float, frames: Path | None, equal: bool, model: Path, data: P
     folder = model.parent if model.is_file() else model
     check_phones(lang / "phones.txt", folder / "phones.txt")
     transitions = TransitionModel.load(model if model.is_file() else model / "final.mdl")
-    graphs = TrainingGraphs(Lang(lang), ContextTree.load(folder / "tree"), transitions)
+    symbols, tree = Lang(lang), ContextTree.load(folder / "tree")
+    graphs = TrainingGraphs(symbols, tree, transitions, transition_scale, self_loop_scale)
     scorer = load_model(model)
-    features = FrameStore(frames) if frames else scorer.pipeline.open(data)
-    aligner = Aligner(transitions, scale)
+    features = FrameStore(frames) if frames else scorer.open(data)
+    if boost_silence != 1.0:
+        scorer = Boosted(scorer, pdfs_of_silence(symbols, transitions), boost_silence)
+    aligner = Aligner(transitions, acoustic_scale)
     write_alignments(out, align_data(data, graphs, scorer, features, None if equal else aligner))

@@ -35,15 +35,15 @@ def command(
     from kernelam.decoding.lattice import write_entry
     from kernelam.decoding.search import Beams
     from kernelam.files import replacing
+    from kernelam.hmm.graph import read_graph
     from kernelam.hmm.transitions import TransitionModel
-    from kernelam.kaldi.fst import load_fst
     from kernelam.models import load_model
 
     transitions = TransitionModel.load(model / "final.mdl")
     check_graph(graph, model, transitions)
     scorer = load_model(model, device)
     beams = Beams(beam, lattice_beam, max_active, min_active)
-    decoder = LatticeDecoder(load_fst(graph / "HCLG.fst"), transitions, acwt, beams)
+    decoder = LatticeDecoder(read_graph(graph / "HCLG.fst"), transitions, acwt, beams)
     with replacing(out) as stream:
         for utt, lattice in decode_data(data, scorer, decoder):
             write_entry(stream, utt, lattice)

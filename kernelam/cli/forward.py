@@ -10,16 +10,18 @@ import click
 @click.argument("output", metavar="ark:-|FILE")
 def command(device: str, model: str, data: str, output: str) -> None:
     """Write the log-likelihoods of DATA under MODEL as an archive that Kaldi's latgen-faster-mapped reads."""
+    import re
     import sys
 
     from kernelam.decoding.likelihoods import check_likelihoods
+    from kernelam.errors import KernelamError
     from kernelam.files import replacing
     from kernelam.kaldi.ark import write_matrix
     from kernelam.models import load_model
     from kernelam.progress import progress
 
     scorer = load_model(model, device)
-    features = scorer.pipeline.open(data)
+    features = scorer.open(data)
     score = scorer.log_likelihoods
 
     def write(stream: object) -> None:
@@ -29,6 +31,8 @@ def command(device: str, model: str, data: str, output: str) -> None:
             write_matrix(stream, utt, matrix)  # type: ignore[arg-type]
 
     name = output.removeprefix("ark:")
+    if re.match(r"[a-z,]+:", name):
+        raise KernelamError(f"{output}: write to ark:-, ark:FILE or FILE; other ways are not supported")
     if name == "-":
         write(sys.stdout.buffer)
     else:

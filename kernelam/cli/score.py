@@ -20,18 +20,26 @@ def command() -> None:
 @click.argument("out", type=PATH)
 def paths(lmwts: str, penalties: str, words: Path, lattices: Path, out: Path) -> None:
     """The best path of each of LATTICES at every pair of weights, as lines `lmwt wip utterance words` in OUT."""
+    from kernelam.cli.values import numbers
     from kernelam.decoding.lattice import read_lattices
+    from kernelam.errors import KernelamError
     from kernelam.files import replacing
     from kernelam.hmm.lang import read_symbols
     from kernelam.progress import progress
 
     symbols = {number: word for word, number in read_symbols(words).items()}
-    points = [(lmwt, wip) for lmwt in lmwts.split() for wip in penalties.split()]
+    points = [(lmwt, wip) for lmwt in numbers(int, lmwts) for wip in numbers(float, penalties)]
+    if min(lmwt for lmwt, _ in points) < 1:
+        raise KernelamError("an LM weight below 1 makes no sense: the acoustic scores are divided by it")
     with replacing(out, "w") as stream:
         for utt, lattice in progress(read_lattices(lattices), f"rescoring {lattices}"):
             for lmwt, wip in points:
-                found = lattice.words(lattice.best_path(float(lmwt), float(wip)))
-                stream.write(" ".join([lmwt, wip, utt, *(symbols[word] for word in found)]) + "\n")
+                found = lattice.words(lattice.best_path(lmwt, wip))
+                if unknown := [word for word in found if word not in symbols]:
+                    raise KernelamError(
+                        f"{lattices}, utterance {utt}: word {unknown[0]} is not in {words}, which is of another graph"
+                    )
+                stream.write(" ".join([str(lmwt), str(wip), utt, *(symbols[word] for word in found)]) + "\n")
 
 
 @command.command()

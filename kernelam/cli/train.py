@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+COUNT, POSITIVE = click.IntRange(min=0), click.IntRange(min=1)
 ARGUMENTS = ("data", "heldout_data", "lang", "ali", "heldout_ali", "folder")
 
 
@@ -18,15 +19,15 @@ def common(function: Callable[..., None]) -> Callable[..., None]:
     """The positionals and options that every kind of model shares."""
     for option in (
         click.option("--cmvn-opts", default="", help="CMVN per speaker, e.g. '--norm-means=true --norm-vars=true'."),
-        click.option("--delta-order", default=0, help="Append deltas up to this order."),
-        click.option("--splice", default=5, help="Frames of context on either side."),
+        click.option("--delta-order", type=COUNT, default=0, help="Append deltas up to this order."),
+        click.option("--splice", type=COUNT, default=5, help="Frames of context on either side."),
         click.option("--rates", default="", help="Learning rates to choose from on heldout frames, e.g. '1 2 4'."),
-        click.option("--search-frames", default=100_000, help="Frames that each rate is tried on."),
-        click.option("--batch", default=256, help="Frames a mini-batch."),
-        click.option("--max-epochs", default=20),
-        click.option("--max-halvings", default=6, help="The halving of the rate that ends training."),
+        click.option("--search-frames", type=POSITIVE, default=100_000, help="Frames that each rate is tried on."),
+        click.option("--batch", type=POSITIVE, default=256, help="Frames a mini-batch."),
+        click.option("--max-epochs", type=POSITIVE, default=20),
+        click.option("--max-halvings", type=POSITIVE, default=6, help="The halving of the rate that ends training."),
         click.option("--metric", type=click.Choice(["ce", "erll"]), default="ce", help="Watched by the halving rule."),
-        click.option("--seed", default=1),
+        click.option("--seed", type=COUNT, default=1),
         click.option("--device", default="cpu", help="cpu or cuda."),
     ):
         function = option(function)
@@ -38,9 +39,14 @@ def common(function: Callable[..., None]) -> Callable[..., None]:
 @command.command()
 @common
 @click.option("--kernel", default="gaussian")
-@click.option("--bandwidth", default=1.0, help="2σ² as a multiple of the median squared distance of random frames.")
-@click.option("--num-features", default=25_000, help="Random features D.")
-@click.option("--bottleneck", default=0, help="Rank of the output matrix; 0 trains it whole.")
+@click.option(
+    "--bandwidth",
+    type=click.FloatRange(0, min_open=True),
+    default=1.0,
+    help="2σ² as a multiple of the median squared distance of random frames.",
+)
+@click.option("--num-features", type=POSITIVE, default=25_000, help="Random features D.")
+@click.option("--bottleneck", type=COUNT, default=0, help="Rank of the output matrix; 0 trains it whole.")
 def kernel(kernel: str, bandwidth: float, num_features: int, bottleneck: int, **shared: Any) -> None:
     """Random features and multinomial logistic regression."""
     from kernelam.kernels import kernel_class
@@ -61,8 +67,8 @@ def kernel(kernel: str, bandwidth: float, num_features: int, bottleneck: int, **
 
 @command.command()
 @common
-@click.option("--layers", default=4, help="Hidden layers.")
-@click.option("--width", default=1000, help="Units in each.")
+@click.option("--layers", type=POSITIVE, default=4, help="Hidden layers.")
+@click.option("--width", type=POSITIVE, default=1000, help="Units in each.")
 def dnn(layers: int, width: int, **shared: Any) -> None:
     """A feed-forward network of tanh units."""
     from kernelam.models.dnn import Dnn
@@ -74,6 +80,7 @@ def dnn(layers: int, width: int, **shared: Any) -> None:
 
 
 def _train(build: Any, settings: dict[str, Any], default_rates: str, **shared: Any) -> None:
+    from kernelam.cli.values import numbers
     from kernelam.frontend.pipeline import Pipeline
     from kernelam.training.acoustic import TrainingInput, train_model
     from kernelam.training.sgd import SgdOptions
@@ -82,7 +89,7 @@ def _train(build: Any, settings: dict[str, Any], default_rates: str, **shared: A
     places = {name: shared[name] for name in ARGUMENTS}
     given = TrainingInput(**places, pipeline=pipeline, context=(shared["splice"], shared["splice"]))
     options = SgdOptions(
-        rates=tuple(float(rate) for rate in (shared["rates"] or default_rates).split()),
+        rates=tuple(numbers(float, shared["rates"] or default_rates)),
         **{name: shared[name] for name in ("search_frames", "batch", "max_epochs", "max_halvings", "metric", "seed")},
     )
     train_model(

@@ -51,6 +51,10 @@ class Features(Mapping[str, np.ndarray]):
             self.utt2spk = read_table(data / "utt2spk")
             self.stats = MatrixScp(data / "cmvn.scp", double=True)
 
+    @property
+    def dim(self) -> int:
+        return self.raw.dim * (1 + self.pipeline.deltas)
+
     def __getitem__(self, utt: str) -> np.ndarray:
         features = self.raw[utt]
         if self.utt2spk:

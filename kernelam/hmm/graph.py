@@ -13,8 +13,7 @@ from kernelam.hmm.lang import Lang
 from kernelam.hmm.transducer import HTransducer, add_self_loops, relabel_input
 from kernelam.hmm.transitions import TransitionModel
 from kernelam.hmm.tree import ContextTree
-from kernelam.kaldi.binary import read_bytes
-from kernelam.kaldi.fst import Fst, fst_kind, parse
+from kernelam.kaldi.fst import Fst, load_fst
 from kernelam.progress import say
 
 _GRAPH_FILES = (
@@ -109,6 +108,7 @@ def make_hclg(
     graph = add_self_loops(hclg, transitions, self_loop_scale)
     say(f"HCLG has {len(graph.final)} states and {len(graph.arcs)} arcs")
     graph_dir = Path(graph_dir)
+    (graph_dir / "HCLG.fst").unlink(missing_ok=True)  # an old graph must never stand beside new symbols
     _copy_symbols(lang.directory, graph_dir)
     _write_lines(graph_dir / "num_pdfs", [transitions.num_pdfs])
     _write_lines(graph_dir / "disambig_tid.int", disambig)
@@ -178,17 +178,9 @@ def _write_lines(path: Path, values: Sequence[int]) -> None:
         stream.writelines(f"{value}\n" for value in values)
 
 
-def read_graph(path: str | Path) -> kaldifst.StdConstFst | kaldifst.StdVectorFst:
-    """A decoding graph, const or vector, plain or gzipped, checked before OpenFst reads it."""
-    data = read_bytes(path)
-    fst = parse(data, path)
-    if not len(fst.final):
-        raise KernelamError(f"{path} is a graph without states")
-    if not np.isfinite(fst.final).any():
-        raise KernelamError(f"{path} is a graph without a final state")
-    kind = kaldifst.StdConstFst if fst_kind(data) == "const" else kaldifst.StdVectorFst
-    zipped = len(data) != Path(path).stat().st_size
-    graph = fst.to_kaldifst() if zipped else kind.read(str(path))
-    if graph is None:
-        raise KernelamError(f"OpenFst cannot read {path}")
+def read_graph(path: str | Path) -> Fst:
+    """A decoding graph, const or vector, plain or gzipped."""
+    graph = load_fst(path)
+    if not np.isfinite(graph.final).any():
+        raise KernelamError(f"{path} is a graph without states, or without a final state")
     return graph

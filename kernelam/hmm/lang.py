@@ -58,6 +58,8 @@ def prepare_lang(
     l_fst = sorted_by_words(lexicon_fst(lexicon, *symbols))
     l_disambig = lexicon_fst(marked, *symbols, f"#{num_disambig + 1}")
     l_disambig = sorted_by_words(l_disambig, (phone_ids["#0"], word_ids["#0"]))
+    for name in ("L.fst", "L_disambig.fst"):  # old lexicons must never stand beside new symbols
+        (Path(lang_dir) / name).unlink(missing_ok=True)
     for name, rows in text.items():
         with replacing(Path(lang_dir) / name, "w") as stream:
             stream.writelines(f"{row}\n" for row in rows)

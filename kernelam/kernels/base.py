@@ -27,7 +27,7 @@ class Kernel(ABC):
 
     @abstractmethod
     def settings(self) -> dict[str, float | str]:
-        """What `make_kernel` needs to make this kernel again; "name" is its name."""
+        """The kernel's "name" in KERNELS and the arguments that make it again."""
 
 
 class FeatureMap(ABC):

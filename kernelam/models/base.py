@@ -1,11 +1,13 @@
 """The one face of every system: utterance features in, log-likelihoods of the classes (pdfs) out."""
 
 from abc import ABC, abstractmethod
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
-from kernelam.frontend.pipeline import Pipeline
+from kernelam.errors import KernelamError
+from kernelam.frontend.pipeline import Features, Pipeline
 
 PRIOR_FLOOR = 0.01
 """No class gains more than log 100 over a uniform prior. (Kaldi adds half a frame to every count, which hands a class
@@ -18,6 +20,17 @@ class AcousticModel(ABC):
     kind: ClassVar[str]
     pipeline: Pipeline
     num_classes: int
+    feature_dim: int
+
+    def open(self, data: str | Path) -> Features:
+        """The features of a data directory as this model takes them; a dimension that does not fit is an error."""
+        features = self.pipeline.open(data)
+        if features.dim != self.feature_dim:
+            raise KernelamError(
+                f"{data}/feats.scp gives {features.dim} features a frame, deltas included,"
+                f" the {self.kind} model takes {self.feature_dim}"
+            )
+        return features
 
     @abstractmethod
     def log_likelihoods(self, features: np.ndarray, classes: np.ndarray | None = None) -> np.ndarray:

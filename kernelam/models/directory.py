@@ -1,7 +1,8 @@
 """A model directory explains itself: arrays, configuration, class counts, and where it all came from."""
 
+import hashlib
 import shutil
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,15 @@ from kernelam.files import replacing
 from kernelam.frontend.pipeline import Pipeline
 from kernelam.kaldi.binary import KaldiReader
 from kernelam.models.arrays import read_arrays, write_arrays
-from kernelam.models.description import write_description
+from kernelam.models.description import describe, write_description
 from kernelam.models.dnn import Dnn
-from kernelam.models.posterior import Inputs, PosteriorModel
+from kernelam.models.posterior import Inputs, PosteriorModel, find_device
 from kernelam.models.softmax import KernelSoftmax
 
 KINDS: dict[str, type[PosteriorModel]] = {model.kind: model for model in (KernelSoftmax, Dnn)}
 
 
-def save_model(folder: Path, model: PosteriorModel, about: dict[str, Any], beside: Iterable[Path] = ()) -> None:
+def save_model(folder: Path, model: PosteriorModel, about: dict[str, Any], beside: Sequence[Path] = ()) -> None:
     """Write model.safetensors, ali_train_pdf.counts, copies of the files `beside` it and, last, model.json.
 
     The order matters: a `final.mdl` without model.safetensors is a GMM, and model.json says that all is there.
@@ -39,7 +40,27 @@ def save_model(folder: Path, model: PosteriorModel, about: dict[str, Any], besid
     write_counts(folder / "ali_train_pdf.counts", model.counts)
     for file in beside:
         shutil.copyfile(file, folder / file.name)
-    write_description(folder, {**what, **about})
+    names = ["model.safetensors", "ali_train_pdf.counts", *(file.name for file in beside)]
+    write_description(folder, {**what, **about, "files": {name: _digest(folder / name) for name in names}})
+
+
+def is_whole(folder: Path, fingerprint: str) -> bool:
+    """Whether `folder` holds the model that `fingerprint` names, every file of it as it was saved."""
+    if not (folder / "model.json").exists():
+        return False
+    about = describe(folder)
+    files = about.get("files", {})
+    return about.get("fingerprint") == fingerprint and all(_digest(folder / name) == files[name] for name in files)
+
+
+def remove_model(folder: Path) -> None:
+    """Remove what `save_model` wrote, in an order that never leaves half a model, or something else, to be read."""
+    for name in ("model.json", "final.mdl", "model.safetensors", "ali_train_pdf.counts"):
+        (folder / name).unlink(missing_ok=True)
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else "missing"
 
 
 def load_posterior_model(folder: Path, device: str = "cpu") -> PosteriorModel:
@@ -54,7 +75,7 @@ def load_posterior_model(folder: Path, device: str = "cpu") -> PosteriorModel:
             raise KernelamError(
                 f"{folder}/ali_train_pdf.counts has {len(counts)} classes, {folder}/model.json {about['num_classes']}"
             )
-        common = (Pipeline(**given["pipeline"]), inputs, counts, torch.device(device))
+        common = (Pipeline(**given["pipeline"]), inputs, counts, find_device(device))
         return KINDS[about["kind"]].restore(about["config"], arrays, *common)
     except (KeyError, TypeError) as error:
         raise KernelamError(f"{folder} holds no whole model: {error!r}") from None

@@ -123,13 +123,9 @@ class GmmModel(AcousticModel):
 
     def __init__(self, pipeline: Pipeline, transitions: TransitionModel, gmms: DiagGmms) -> None:
         self.pipeline, self.transitions, self.gmms = pipeline, transitions, gmms
-        self.num_classes = gmms.num_pdfs
+        self.num_classes, self.feature_dim = gmms.num_pdfs, gmms.dim
 
     def log_likelihoods(self, features: np.ndarray, classes: np.ndarray | None = None) -> np.ndarray:
-        if features.shape[1] != self.gmms.dim:
-            raise KernelamError(
-                f"features of {features.shape[1]} numbers a frame do not fit a GMM of dimension {self.gmms.dim}"
-            )
         return self.gmms.log_likelihoods(features, classes)
 
     @classmethod
@@ -151,9 +147,13 @@ class GmmModel(AcousticModel):
 
 def read_feature_options(folder: Path) -> Pipeline:
     """Kaldi's GMM features: CMVN means unless cmvn_opts says otherwise, then deltas of the order in delta_opts."""
+    if (folder / "final.mat").exists():
+        raise KernelamError(f"{folder}/final.mat: GMMs on LDA features are not read")
     cmvn, delta = (_text(folder / name) for name in ("cmvn_opts", "delta_opts"))
-    order = re.search(r"--delta-order=(\d+)", delta)
-    return Pipeline.parse(cmvn or "--norm-means=true", int(order[1]) if order else 2)
+    order = re.fullmatch(r"(?:--delta-order=(\d+))?", delta)
+    if order is None:
+        raise KernelamError(f"{folder}/delta_opts has other options than --delta-order: {delta}")
+    return Pipeline.parse(cmvn or "--norm-means=true", int(order[1] or 2))
 
 
 def write_feature_options(folder: Path, pipeline: Pipeline) -> None:

@@ -8,9 +8,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from kernelam.errors import KernelamError
 from kernelam.frontend.pipeline import Pipeline
 from kernelam.frontend.transforms import splice
 from kernelam.models.base import AcousticModel, log_priors
+
+CHUNK = 2048  # frames scored at once: an utterance of an hour needs no more memory than one of a minute
+
+
+def find_device(name: str) -> torch.device:
+    """The device of that name, if this machine has it."""
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise KernelamError(f"there is no device {name} here: {str(error).splitlines()[0]}") from None
+    return device
 
 
 @dataclass
@@ -40,6 +53,7 @@ class PosteriorModel(AcousticModel):
         self.inputs = inputs
         self.counts = counts
         self.num_classes = len(counts)
+        self.feature_dim = len(inputs.mean)
         self.device = device
         self.parameters: dict[str, Tensor] = {}
 
@@ -75,8 +89,9 @@ class PosteriorModel(AcousticModel):
 
     @torch.no_grad()
     def log_posteriors(self, features: np.ndarray) -> np.ndarray:
-        x = self.inputs.tensor(features).to(self.device)
-        return torch.log_softmax(self.logits(x), dim=1).cpu().numpy()
+        x = self.inputs.tensor(features)
+        parts = [torch.log_softmax(self.logits(part.to(self.device)), dim=1).cpu() for part in torch.split(x, CHUNK)]
+        return torch.cat(parts).numpy()
 
     def log_likelihoods(self, features: np.ndarray, classes: np.ndarray | None = None) -> np.ndarray:
         every = self.log_posteriors(features) - log_priors(self.counts)

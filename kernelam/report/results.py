@@ -23,7 +23,13 @@ class Experiment:
 
     @classmethod
     def read(cls, folder: Path) -> "Experiment":
-        return cls(folder, describe(folder), *(_result(folder / f"decode_{name}") for name in ("dev", "test")))
+        dev, test = (_result(folder / f"decode_{name}") for name in ("dev", "test"))
+        if Path(test["tuned_on"]) != folder / "decode_dev":
+            raise KernelamError(
+                f"{folder}/decode_test was scored with weights tuned on {test['tuned_on']}; score it again with"
+                f" steps/score.sh --tuned-on {folder}/decode_dev"
+            )
+        return cls(folder, describe(folder), dev, test)
 
 
 def _result(folder: Path) -> dict[str, Any]:
@@ -76,11 +82,12 @@ def _errors(experiments: list[Experiment], baseline: Path) -> str:
     reference = read_scored(baseline / "decode_test")
     rows = []
     for one in experiments:
-        low, high = one.test["interval_95"]
+        interval = one.test["interval_95"]
+        span = f"{100 * interval[0]:.2f} – {100 * interval[1]:.2f}" if interval else "–"
         p = "" if one.folder == baseline else f"{compare(reference, read_scored(one.folder / 'decode_test')).p:.4f}"
         weights = f"{one.test['lmwt']}, {one.test['wip']}"
         rates = [f"{100 * one.dev['rate']:.2f}", f"**{100 * one.test['rate']:.2f}**"]
-        rows.append([system(one.about), *rates, f"{100 * low:.2f} – {100 * high:.2f}", p, weights, _oracle(one)])
+        rows.append([system(one.about), *rates, span, p, weights, _oracle(one)])
     header = ["system", "dev WER %", "test WER %", "95 % interval", "p", "LM weight, penalty", "test oracle %"]
     return _table(header, rows)
 
@@ -104,8 +111,8 @@ def _training(experiments: list[Experiment]) -> str:
     rows = []
     for one in experiments:
         training, heldout = one.about["training"], one.about.get("heldout")
-        options = training.get("options", {})
-        search = f"{len(options['rates'])} × {options['search_frames']}" if options else "–"
+        rates = training.get("options", {}).get("rates", [])
+        search = f"{len(rates)} × {training['search_frames']:,}" if rates else "–"
         epochs = str(training.get("epochs", "–"))
         ce, error = (f"{heldout['ce']:.3f}", f"{100 * heldout['frame_error']:.2f}") if heldout else ("–", "–")
         cost = [

@@ -2,10 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from kernelam.errors import KernelamError
-from kernelam.files import replacing
 from kernelam.scoring.alignment import ErrorCounts, align
 from kernelam.scoring.bootstrap import Bootstrap
 from kernelam.scoring.wer import Transcripts
@@ -28,15 +26,6 @@ def details(refs: Transcripts, hyps: Transcripts, utt2spk: Mapping[str, str], bo
         "ops": _ops(pairs.values()),
         "wer_bootci": boot.kaldi_line + "\n",
     }
-
-
-def write_details(
-    directory: str | Path, refs: Transcripts, hyps: Transcripts, utt2spk: Mapping[str, str], boot: Bootstrap
-) -> None:
-    """Write the files of `details` into `directory`."""
-    for name, text in details(refs, hyps, utt2spk, boot).items():
-        with replacing(Path(directory) / name, "w") as stream:
-            stream.write(text)
 
 
 def _pairs(utt: str, refs: Transcripts, hyps: Transcripts) -> Pairs:

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import shutil
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,9 +19,8 @@ from kernelam.hmm.lang import check_phones
 from kernelam.hmm.transitions import TransitionModel
 from kernelam.kaldi.alignment import read_alignment_dir
 from kernelam.models.base import PRIOR_FLOOR
-from kernelam.models.description import describe
-from kernelam.models.directory import save_model
-from kernelam.models.posterior import Inputs, PosteriorModel
+from kernelam.models.directory import is_whole, remove_model, save_model
+from kernelam.models.posterior import Inputs, PosteriorModel, find_device
 from kernelam.progress import progress, say
 from kernelam.training.sgd import SgdOptions, fit
 
@@ -47,7 +45,6 @@ def train_model(
     given: TrainingInput, build: BuildModel, settings: dict[str, Any], options: SgdOptions, device: str
 ) -> None:
     """Check, pack frames, train, save; a directory whose model has the same inputs and settings is left as it is."""
-    clock = time.monotonic()
     transitions = check_alignments(given)
     work = given.folder / "frames"
     stores = [
@@ -61,25 +58,25 @@ def train_model(
     inputs = fit_inputs(stores[0], given.context)
     told = {"settings": settings, "options": asdict(options), "data": [store.digest for store in stores]}
     fingerprint = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
-    if (given.folder / "model.json").exists() and describe(given.folder).get("fingerprint") == fingerprint:
+    if is_whole(given.folder, fingerprint):
         say(f"{given.folder} holds the model of these data and settings already")
         shutil.rmtree(work)
         return
-    for name in ("model.json", "final.mdl", "model.safetensors"):  # in this order: see save_model
-        (given.folder / name).unlink(missing_ok=True)
-    place = torch.device(device)
+    place = find_device(device)
     train, heldout = (Batches(store, inputs.context, inputs.mean, inputs.scale, place) for store in stores)
     counts = count_classes(stores[0], transitions.num_pdfs)
     model = build(train, given.pipeline, inputs, counts, place)
     say(f"{len(train)} training frames, {len(heldout)} heldout frames, {transitions.num_pdfs} classes, on {place}")
+    remove_model(given.folder)
     epochs = fit(model, train, heldout, options, given.folder, fingerprint)
     about = {
         "fingerprint": fingerprint,
         "training": {
             **told,
             "frames": len(train),
+            "search_frames": epochs[0]["search"][0]["frames"],
             "epochs": len(epochs) - 1,
-            "seconds": round(time.monotonic() - clock, 1),
+            "seconds": round(sum(row["seconds"] for row in epochs), 1),
         },
         "heldout": {name: _last_kept(epochs)[name] for name in ("ce", "entropy", "erll", "frame_error")},
         "seed": options.seed,
@@ -96,6 +93,8 @@ def _last_kept(epochs: list[dict[str, Any]]) -> dict[str, Any]:
 
 def check_alignments(given: TrainingInput) -> TransitionModel:
     """Everything that can disagree, before any work."""
+    if given.folder.resolve() in (given.ali.resolve(), given.heldout_ali.resolve()):
+        raise KernelamError(f"{given.folder} is an alignment directory; train into another one")
     transitions, heldout = (TransitionModel.load(ali / "final.mdl") for ali in (given.ali, given.heldout_ali))
     if transitions.tuples != heldout.tuples:
         raise KernelamError(

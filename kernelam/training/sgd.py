@@ -36,14 +36,14 @@ def choose_rate(
     model: PosteriorModel, train: Batches, heldout: Batches, options: SgdOptions, untrained: float
 ) -> list[dict[str, float]]:
     """Heldout metrics of one pass over `search_frames` frames at each rate, the best first; it beats `untrained`."""
-    tried = []
+    tried, frames = [], min(options.search_frames, len(train))
     for rate in options.rates:
         model.initialise(options.seed)
-        batches = train.shuffled(options.batch, options.seed, epoch=0, frames=options.search_frames)
-        _pass(model, progress(batches, f"rate {rate:g}", -(-options.search_frames // options.batch)), rate)
+        batches = train.shuffled(options.batch, options.seed, epoch=0, frames=frames)
+        _pass(model, progress(batches, f"rate {rate:g}", -(-frames // options.batch)), rate)
         metrics = evaluate(model, heldout)
-        say(f"learning rate {rate:g} on {options.search_frames} frames: heldout {describe(metrics)}")
-        tried.append({"rate": rate, **metrics})
+        say(f"learning rate {rate:g} on {frames} frames: heldout {describe(metrics)}")
+        tried.append({"rate": rate, "frames": frames, **metrics})
     tried.sort(key=lambda row: row[options.metric] if math.isfinite(row[options.metric]) else math.inf)
     if not tried[0][options.metric] < untrained:
         rates = ", ".join(f"{rate:g}" for rate in options.rates)
@@ -72,12 +72,15 @@ def fit(
     path = folder / "checkpoint.safetensors"
     saved = checkpoint.read(path, fingerprint)
     if saved is None:
+        clock = time.monotonic()
         model.initialise(options.seed)
         first = evaluate(model, heldout)
         search = choose_rate(model, train, heldout, options, first[options.metric])
         model.initialise(options.seed)
         rule = Halving(search[0]["rate"], first[options.metric], max_halvings=options.max_halvings)
-        epochs: list[dict[str, Any]] = [{"epoch": 0, "search": search, **first}]
+        epochs: list[dict[str, Any]] = [
+            {"epoch": 0, "search": search, **first, "seconds": round(time.monotonic() - clock, 2)}
+        ]
     else:
         tensors, about = saved
         model.initialise(options.seed)

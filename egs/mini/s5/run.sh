@@ -4,10 +4,8 @@
 # e.g.: ./run.sh --nj 4
 # Without --stage, what is current is skipped; with it, everything from that stage on is done again.
 set -euo pipefail
-cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
-. ./path.sh
-. ./cmd.sh
-. utils/options.sh
+here=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")" && pwd -P)
+. "$here/utils/options.sh"
 
 stage=            # the first stage to run, whether or not its results are current
 stop_stage=9      # the last stage to run
@@ -18,49 +16,49 @@ seed=1            # of the models
 
 parse_options "$@"
 usage 0
+cd "$here"
+. ./path.sh
+. ./cmd.sh
 . utils/stages.sh
 
-if stage 0 "corpus: 85 minutes of synthetic speech"; then
-    once --in local/mini --out "$corpus" --out data/local/dict --out data/train/wav.scp --out data/heldout/wav.scp \
-        --out data/dev/wav.scp --out data/test/wav.scp -- \
+if stage 0 "corpus: 83 minutes of synthetic speech"; then
+    once --in=local/mini --out="$corpus" --out=data/local/dict \
+        --out=data/{train,heldout,dev,test}/{wav.scp,text,utt2spk,spk2utt,spk2gender} -- \
         local/mini/prepare.sh --nj "$nj" --cmd "$train_cmd" "$corpus" data
 fi
 
 if stage 1 "features: MFCC, and CMVN statistics of each speaker"; then
     for x in train heldout dev test; do
         features=data/$x/data/raw_mfcc_$x.ark
-        once --in data/$x/wav.scp --in "$corpus/$x" --in conf/mfcc.conf --out data/$x/feats.scp --out "$features" -- \
+        once --in=data/$x/{wav.scp,utt2spk} --in="$corpus/$x" --in=conf/mfcc.conf \
+            --out=data/$x/{feats.scp,utt2num_frames,utt2dur,frame_shift} --out="$features" -- \
             steps/make_mfcc.sh --nj "$nj" --cmd "$train_cmd" data/$x
-        once --in data/$x/feats.scp --in "$features" --in data/$x/utt2spk --out data/$x/cmvn.scp \
-            --out data/$x/data/cmvn_$x.ark -- \
+        once --in=data/$x/{feats.scp,utt2spk} --in="$features" --out=data/$x/cmvn.scp --out=data/$x/data/cmvn_$x.ark -- \
             steps/compute_cmvn_stats.sh --cmd "$train_cmd" data/$x
     done
 fi
 
 if stage 2 "language: lexicon, and a trigram of the training transcripts"; then
     lm=data/local/lm/trigram.arpa.gz
-    once --in data/local/dict --out data/lang -- utils/prepare_lang.sh data/local/dict "<UNK>" data/local/lang data/lang
-    once --in data/train/text --in data/lang/words.txt --out "$lm" -- \
+    once --in=data/local/dict --out=data/lang -- utils/prepare_lang.sh data/local/dict "<UNK>" data/local/lang data/lang
+    once --in=data/train/text --in=data/lang/words.txt --out="$lm" -- \
         kernelam lm estimate --order 3 --vocab data/lang/words.txt data/train/text "$lm"
-    once --in data/lang --in "$lm" --out data/lang_test -- utils/format_lm.sh data/lang "$lm" data/lang_test
+    once --in=data/lang --in="$lm" --out=data/lang_test -- utils/format_lm.sh data/lang "$lm" data/lang_test
 fi
 
-# what a set of utterances is to the stages that read it
-of_set() { printf -- '--in data/%s/%s ' "$1" feats.scp "$1" cmvn.scp "$1" utt2spk "$1" text "$1" data; }
-
 if stage 3 "labels: a monophone GMM from a flat start, and its alignments"; then
-    # shellcheck disable=SC2046
-    once $(of_set train) --in data/lang --out exp/mono/final.mdl --out exp/mono/tree --out exp/mono/model.json -- \
-        steps/train_mono.sh --nj "$nj" --cmd "$train_cmd" data/train data/lang exp/mono
+    once --in=data/train/{feats.scp,cmvn.scp,utt2spk,text,data} --in=data/lang \
+        --out=exp/mono/{final.mdl,tree,phones.txt,cmvn_opts,delta_opts,model.json} -- \
+        steps/train_mono.sh --nj "$nj" --cmd "$train_cmd" --seed "$seed" data/train data/lang exp/mono
     for x in train heldout; do
-        # shellcheck disable=SC2046
-        once $(of_set $x) --in data/lang --in exp/mono/final.mdl --in exp/mono/tree --out exp/mono_ali_$x -- \
+        once --in=data/$x/{feats.scp,cmvn.scp,utt2spk,text,data} --in=data/lang \
+            --in=exp/mono/{final.mdl,tree,phones.txt,cmvn_opts,delta_opts} --out=exp/mono_ali_$x -- \
             steps/align_si.sh --nj "$nj" --cmd "$train_cmd" data/$x data/lang exp/mono exp/mono_ali_$x
     done
 fi
 
 if stage 4 "graph: HCLG"; then
-    once --in data/lang_test --in exp/mono/final.mdl --in exp/mono/tree --out exp/mono/graph -- \
+    once --in=data/lang_test --in=exp/mono/{final.mdl,tree,phones.txt} --out=exp/mono/graph -- \
         utils/mkgraph.sh data/lang_test exp/mono exp/mono/graph
 fi
 
@@ -68,46 +66,45 @@ fi
 train_model() {  # train_model SCRIPT DIR OPTIONS…
     local script=$1 dir=$2
     shift 2
-    # shellcheck disable=SC2046
-    once $(of_set train) $(of_set heldout) --in data/lang --in exp/mono_ali_train --in exp/mono_ali_heldout \
-        --out "$dir/model.safetensors" --out "$dir/model.json" --out "$dir/final.mdl" -- \
+    once --in=data/{train,heldout}/{feats.scp,cmvn.scp,utt2spk,data} --in=data/lang --in=exp/mono_ali_{train,heldout} \
+        --out="$dir"/{model.safetensors,ali_train_pdf.counts,final.mdl,tree,phones.txt,model.json,epochs.jsonl} -- \
         "steps/$script" --cmd "$cuda_cmd" --device "$device" --seed "$seed" \
         --cmvn-opts "--norm-means=true --norm-vars=true" --delta-order 2 --splice 5 \
-        --search-frames 50000 --max-epochs 6 "$@" \
+        --search-frames 50000 --max-epochs 7 "$@" \
         data/train data/heldout data/lang exp/mono_ali_train exp/mono_ali_heldout "$dir"
 }
 
 if stage 5 "kernel model: Gaussian random Fourier features"; then
-    train_model train_kernel.sh exp/kernel --num-features 8000 --bandwidth 0.6 --bottleneck 64 --rates "2 4 6"
+    train_model train_kernel.sh exp/kernel --num-features 5000 --bandwidth 0.6 --bottleneck 64 --rates "2 4 8"
 fi
 
 if stage 6 "DNN: tanh units"; then
     train_model train_dnn.sh exp/dnn --layers 3 --width 512 --rates "0.1 0.2 0.4"
 fi
 
+# The GMM's likelihoods differ more between states than the others', so that its search wants them scaled down further.
 if stage 7 "decode: lattices of dev and test"; then
     for dir in exp/mono exp/kernel exp/dnn; do
-        model=$dir/model.safetensors acwt=0.2
-        [[ $dir != exp/mono ]] || model=$dir/final.mdl acwt=0.1
+        files=(--in="$dir"/{model.safetensors,ali_train_pdf.counts,final.mdl}) acwt=0.2
+        [[ $dir != exp/mono ]] || files=(--in="$dir"/{final.mdl,cmvn_opts,delta_opts}) acwt=0.1
         for x in dev test; do
-            # shellcheck disable=SC2046
-            once $(of_set $x) --in exp/mono/graph --in "$model" --out $dir/decode_$x -- \
-                steps/decode.sh --nj "$nj" --cmd "$decode_cmd" --acwt "$acwt" --beam 11 --lattice-beam 5 --max-active 3000 \
-                --skip-scoring true exp/mono/graph data/$x $dir/decode_$x
+            once --in=data/$x/{feats.scp,cmvn.scp,utt2spk,data} --in=exp/mono/graph "${files[@]}" --out=$dir/decode_$x -- \
+                steps/decode.sh --nj "$nj" --cmd "$decode_cmd" --acwt "$acwt" --beam 11 --lattice-beam 5 \
+                --max-active 3000 --skip-scoring true exp/mono/graph data/$x $dir/decode_$x
         done
     done
 fi
 
 if stage 8 "score: weights tuned on dev, applied to test"; then
     for dir in exp/mono exp/kernel exp/dnn; do
-        # shellcheck disable=SC2046
-        once $(printf -- '--in %s ' $dir/decode_dev/lat.*.gz) --in data/dev/text --out $dir/decode_dev/scoring_kaldi -- \
-            steps/score.sh --cmd "$decode_cmd" --min-lmwt 2 data/dev exp/mono/graph $dir/decode_dev
-        # shellcheck disable=SC2046
-        once $(printf -- '--in %s ' $dir/decode_test/lat.*.gz) --in data/test/text \
-            --in $dir/decode_dev/scoring_kaldi/best_wer --out $dir/decode_test/scoring_kaldi -- \
-            steps/score.sh --cmd "$decode_cmd" --min-lmwt 2 --tuned-on $dir/decode_dev \
-            data/test exp/mono/graph $dir/decode_test
+        for x in dev test; do
+            lattices=("$dir/decode_$x"/lat.*.gz) tuning=()
+            [[ $x == dev ]] || tuning=("--in=$dir/decode_dev/scoring_kaldi/best_wer")
+            once --in=$dir/decode_$x/num_jobs "${lattices[@]/#/--in=}" "${tuning[@]}" --in=data/$x/text \
+                --out=$dir/decode_$x/scoring_kaldi -- \
+                steps/score.sh --cmd "$decode_cmd" --min-lmwt 2 ${tuning:+--tuned-on $dir/decode_dev} \
+                data/$x exp/mono/graph $dir/decode_$x
+        done
     done
 fi
 
