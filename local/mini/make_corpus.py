@@ -171,13 +171,12 @@ def write_data_dirs(manifest: dict[str, Any], corpus: Path, data: Path) -> None:
     for set_ in UTTERANCES:
         tables: dict[str, dict[str, str]] = defaultdict(dict)
         members: dict[str, list[str]] = defaultdict(list)
-        for name, of, speaker, duration, text in manifest["utterances"]:
+        for name, of, speaker, _, text in manifest["utterances"]:
             if of != set_:
                 continue
             tables["wav.scp"][name] = str(corpus / set_ / f"{name}.wav")
             tables["text"][name] = text
             tables["utt2spk"][name] = speaker
-            tables["utt2dur"][name] = duration
             tables["spk2gender"][speaker] = speaker[0]
             members[speaker].append(name)
         tables["spk2utt"] = {speaker: " ".join(sorted(names)) for speaker, names in members.items()}

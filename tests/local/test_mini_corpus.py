@@ -300,8 +300,8 @@ def test_directories_are_kaldis(small: ModuleType, tmp_path: Path, monkeypatch: 
     for set_ in ("train", "heldout", "dev", "test"):
         folder = tmp_path / "data" / set_
         tables = {path.name: path.read_text().splitlines() for path in folder.iterdir()}
-        assert set(tables) == {"wav.scp", "text", "utt2spk", "spk2utt", "spk2gender", "utt2dur"}
-        assert len(tables["text"]) == len(tables["utt2dur"]) == 2 * len(tables["spk2utt"])
+        assert set(tables) == {"wav.scp", "text", "utt2spk", "spk2utt", "spk2gender"}
+        assert len(tables["text"]) == 2 * len(tables["spk2utt"])
         assert all(table == sorted(table) for table in tables.values())
         assert all(line.startswith(line.split()[1] + "-") for line in tables["utt2spk"])
         assert all((tmp_path / line.split()[1]).is_file() for line in tables["wav.scp"])
