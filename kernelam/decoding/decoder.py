@@ -43,37 +43,37 @@ class LatticeDecoder:
     def decode(self, utt: str, log_likelihoods: np.ndarray) -> tuple[Lattice, bool] | None:
         """The lattice, with unscaled acoustic costs, and whether it ends in a final state; None if no path survived."""
         check_likelihoods(utt, log_likelihoods, self.transitions.num_pdfs)
-        scores = log_likelihoods.astype(np.float32) * np.float32(self.scale)
-        found = Found(*search(*self.graph, scores, tuple(self.beams)))
-        return (self._lattice(found, log_likelihoods), found.reached_final) if len(found.state) else None
+        scores = log_likelihoods.astype(np.float32, order="C") * np.float32(self.scale)
+        found: Found = search(self.graph, scores, self.beams)
+        return (self._lattice(utt, found, log_likelihoods), found.reached_final) if len(found.tokens) else None
 
-    def _lattice(self, found: Found, log_likelihoods: np.ndarray) -> Lattice:
-        order = np.argsort(found.source, kind="stable")
-        source, target, arc = found.source[order], found.target[order], found.arc[order]
+    def _lattice(self, utt: str, found: Found, log_likelihoods: np.ndarray) -> Lattice:
+        links = found.links[np.argsort(found.links["source"], kind="stable")]
+        source, arc = links["source"], links["arc"]
         labels = self.arcs["ilabel"][arc]
         frame = np.searchsorted(found.begin, source, side="right") - 1
         acoustic = np.zeros(len(arc), np.float32)
         emits = labels != 0
         acoustic[emits] = -log_likelihoods[frame[emits], self.graph.pdf[arc[emits]]]
-        final = np.full(len(found.state), np.inf, np.float32)
+        final = np.full(len(found.tokens), np.inf, np.float32)
         last = slice(int(found.begin[-2]), None)
-        final[last] = self.graph.final[found.state[last]] if found.reached_final else 0.0
+        final[last] = self.graph.final[found.tokens["state"][last]] if found.reached_final else 0.0
         lattice = Lattice(
-            first=np.searchsorted(source, np.arange(len(found.state) + 1)),
+            first=np.searchsorted(source, np.arange(len(found.tokens) + 1)),
             ilabel=labels.astype(np.int32),
             olabel=self.arcs["olabel"][arc].astype(np.int32),
             graph=self.graph.weight[arc],
             acoustic=acoustic,
-            next=target,
+            next=links["target"].copy(),
             final_graph=final,
             final_acoustic=np.where(np.isfinite(final), np.float32(0.0), np.float32(np.inf)),
         )
-        return lattice.topologically_sorted(0, "the decoder's lattice")
+        return lattice.topologically_sorted(0, f"the lattice of {utt}")
 
 
 def decode_data(data: Path, model: AcousticModel, decoder: LatticeDecoder) -> Iterator[tuple[str, Lattice]]:
     """The lattice of each utterance of a data directory; those that end early and those lost are counted and named."""
-    features = model.pipeline.open(data)
+    features = model.open(data)
     partial, lost = [], []
     for utt in progress(features, f"decoding {data}"):
         found = decoder.decode(utt, model.log_likelihoods(features[utt]))

@@ -1,7 +1,6 @@
 """Lattices: acyclic graphs of the paths a search kept, graph and acoustic costs apart, in Kaldi's archives."""
 
 import gzip
-import os
 import struct
 import zlib
 from collections.abc import Iterator
@@ -9,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
-import kaldifst
 import numba
 import numpy as np
 from numpy.typing import NDArray
@@ -39,13 +37,6 @@ class Lattice:
     next: NDArray[np.int32]
     final_graph: NDArray[np.float32]
     final_acoustic: NDArray[np.float32]
-
-    @classmethod
-    def from_kaldifst(cls, fst: kaldifst.Lattice) -> "Lattice":
-        with os.fdopen(os.memfd_create("lattice"), "r+b") as memory:
-            fst.write(f"/proc/self/fd/{memory.fileno()}")
-            memory.seek(0)
-            return cls.read(memory, "the decoder's lattice")
 
     @classmethod
     def read(cls, stream: IO[bytes], where: str) -> "Lattice":

@@ -1,8 +1,9 @@
 """Token passing with lattices over a decoding graph, compiled by numba: the algorithm of Kaldi's LatticeFasterDecoder.
 
 Every frame has tokens, one a graph state, with the cost of the best way to it; a link is an arc of the graph between
-two tokens. Tokens and links of all frames lie end to end in arrays. The links from frame t are first those of epsilon
-arcs, within the frame, then those to frame t + 1. What lies outside the lattice beam is thrown out as the search goes.
+two tokens. They lie end to end in two arrays. Frame t has the tokens begin[t] … begin[t+1] − 1, the links of epsilon
+arcs link_begin[2t] … link_begin[2t+1] − 1, and the links to frame t + 1 link_begin[2t+1] … link_begin[2t+2] − 1. What
+lies outside the lattice beam is thrown out as the search goes.
 """
 
 from collections.abc import Callable
@@ -13,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True)
+TOKEN = np.dtype([("cost", np.float64), ("state", np.int32)], align=True)
+LINK = np.dtype([("source", np.int32), ("target", np.int32), ("arc", np.int32), ("acoustic", np.float32)])
 
 
 class SearchGraph(NamedTuple):
@@ -42,202 +45,261 @@ class Found(NamedTuple):
 
     reached_final: bool
     begin: NDArray[np.int64]
-    state: NDArray[np.int32]
-    source: NDArray[np.int32]
-    target: NDArray[np.int32]
-    arc: NDArray[np.int32]
+    tokens: NDArray[np.void]
+    links: NDArray[np.void]
 
 
 @compiled
-def _grown(array, used):  # type: ignore[no-untyped-def]
-    """`array`, or a copy of twice its length if it is full."""
-    if used < len(array):
+def _with_room(array, used, more):  # type: ignore[no-untyped-def]
+    """`array`, or a larger copy if it has no room for `more` after the `used` first."""
+    if used + more <= len(array):
         return array
-    larger = np.empty(2 * len(array), array.dtype)
-    larger[:used] = array
+    larger = np.empty(2 * (used + more), array.dtype)
+    for i in range(used):
+        larger[i] = array[i]
     return larger
 
 
 @compiled
-def _cutoff(costs, beam, max_active, min_active):  # type: ignore[no-untyped-def]
-    """The cost up to which tokens are followed, and the beam that this amounts to. Few tokens are all followed."""
-    best = costs.min()
-    limit = best + beam
-    if len(costs) > max_active:
-        worst = np.partition(costs, max_active)[max_active]
-        if worst < limit:
-            return worst, worst - best + 0.5
-    if len(costs) <= min_active:
-        return np.inf, np.inf
-    least = np.partition(costs, min_active)[min_active]
-    return (least, least - best + 0.5) if least > limit else (limit, beam)
+def _token(tokens, where, state, count):  # type: ignore[no-untyped-def]
+    """The token of `state` in the newest frame, made if there is none, and the number of tokens then."""
+    if where[state] >= 0:
+        return where[state], count
+    where[state] = count
+    tokens[count].state, tokens[count].cost = state, np.inf
+    return count, count + 1
 
 
 @compiled
-def _relax(cost, extra, source, target, arc, step, weight, low, high):  # type: ignore[no-untyped-def]
-    """Lower the extra costs of the sources of links low … high − 1 to those of their targets; whether any changed."""
+def _close(graph, where, limit, frame, tokens, begin):  # type: ignore[no-untyped-def]
+    """Follow the epsilon arcs of the newest frame until no cost falls any more; return `tokens`, perhaps moved."""
+    first, middle = graph.first, graph.middle
+    height, count = 0, begin[frame + 1]
+    stack = np.empty(2 * (count - begin[frame]), np.int32)
+    for token in range(begin[frame], count):
+        state = tokens[token].state
+        if first[state] < middle[state]:
+            stack[height] = token
+            height += 1
+    while height:
+        height -= 1
+        token = stack[height]
+        state = tokens[token].state
+        arcs = middle[state] - first[state]
+        tokens, stack = _with_room(tokens, count, arcs), _with_room(stack, height, arcs)
+        for arc in range(first[state], middle[state]):
+            cost = tokens[token].cost + graph.weight[arc]
+            if cost >= limit:
+                continue
+            after = graph.next[arc]
+            target, count = _token(tokens, where, after, count)
+            if cost < tokens[target].cost:
+                tokens[target].cost = cost
+                if first[after] < middle[after]:
+                    stack[height] = target
+                    height += 1
+    begin[frame + 1] = count
+    return tokens
+
+
+@compiled
+def _link_epsilons(graph, where, limit, frame, tokens, begin, links, link_begin):  # type: ignore[no-untyped-def]
+    """Add the links of epsilon arcs, when costs are settled; return `links`, perhaps moved. `where` is left empty."""
+    count = link_begin[2 * frame]
+    for source in range(begin[frame], begin[frame + 1]):
+        state = tokens[source].state
+        links = _with_room(links, count, graph.middle[state] - graph.first[state])
+        for arc in range(graph.first[state], graph.middle[state]):
+            if tokens[source].cost + graph.weight[arc] < limit:
+                link = links[count]
+                link.source, link.target, link.arc, link.acoustic = source, where[graph.next[arc]], arc, 0.0
+                count += 1
+    link_begin[2 * frame + 1] = count
+    for token in range(begin[frame], begin[frame + 1]):
+        where[tokens[token].state] = -1
+    return links
+
+
+@compiled
+def _nth(values, n):  # type: ignore[no-untyped-def]
+    """The value that would be at `n` if `values` were sorted; they are rearranged (quickselect)."""
+    low, high = 0, len(values) - 1
+    while low < high:
+        pivot = values[(low + high) // 2]
+        i, j = low, high
+        while i <= j:
+            while values[i] < pivot:
+                i += 1
+            while values[j] > pivot:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                i += 1
+                j -= 1
+        if j < n < i:
+            break
+        low, high = (low, j) if n <= j else (i, high)
+    return values[n]
+
+
+@compiled
+def _cutoff(costs, beams):  # type: ignore[no-untyped-def]
+    """The cost up to which tokens are followed, and the beam that this amounts to. Few tokens are all followed."""
+    best = costs.min()
+    limit = best + beams.beam
+    if len(costs) > beams.max_active:
+        worst = _nth(costs, beams.max_active)
+        if worst < limit:
+            return worst, worst - best + 0.5
+    if len(costs) <= beams.min_active:
+        return np.inf, np.inf
+    least = _nth(costs, beams.min_active)
+    return (least, least - best + 0.5) if least > limit else (limit, beams.beam)
+
+
+@compiled
+def _emission_limits(graph, scores, beams, tokens):  # type: ignore[no-untyped-def]
+    """The cost up to which the tokens of a frame are followed, the beam, and a first limit of costs in the next."""
+    costs = np.empty(len(tokens))
+    best = 0
+    for token in range(len(tokens)):
+        costs[token] = tokens[token].cost
+        if costs[token] < costs[best]:
+            best = token
+    state, cost = tokens[best].state, costs[best]
+    followed, width = _cutoff(costs, beams)
+    limit = np.inf
+    for arc in range(graph.middle[state], graph.first[state + 1]):
+        limit = min(limit, cost + graph.weight[arc] - scores[graph.pdf[arc]] + width)
+    return followed, width, limit
+
+
+@compiled
+def _emit(graph, where, scores, beams, frame, tokens, begin, links, link_begin):  # type: ignore[no-untyped-def]
+    """Follow arcs to the next frame; return `tokens` and `links`, perhaps moved, and the limit of its costs."""
+    followed, width, limit = _emission_limits(graph, scores, beams, tokens[begin[frame] : begin[frame + 1]])
+    count, link_count = begin[frame + 1], link_begin[2 * frame + 1]
+    for source in range(begin[frame], begin[frame + 1]):
+        state, before = tokens[source].state, tokens[source].cost
+        if before > followed:
+            continue
+        arcs = graph.first[state + 1] - graph.middle[state]
+        tokens, links = _with_room(tokens, count, arcs), _with_room(links, link_count, arcs)
+        for arc in range(graph.middle[state], graph.first[state + 1]):
+            acoustic = -scores[graph.pdf[arc]]
+            cost = before + graph.weight[arc] + acoustic
+            if cost >= limit:
+                continue
+            limit = min(limit, cost + width)
+            target, count = _token(tokens, where, graph.next[arc], count)
+            tokens[target].cost = min(tokens[target].cost, cost)
+            link = links[link_count]
+            link.source, link.target, link.arc, link.acoustic = source, target, arc, acoustic
+            link_count += 1
+    begin[frame + 2], link_begin[2 * frame + 2] = count, link_count
+    return tokens, links, limit
+
+
+@compiled
+def _through(tokens, link, weight, extra):  # type: ignore[no-untyped-def]
+    """How much worse the best path with this link is than the best path."""
+    loss = tokens[link.source].cost + weight[link.arc] + link.acoustic - tokens[link.target].cost
+    return extra[link.target] + max(0.0, loss)
+
+
+@compiled
+def _relax(tokens, links, weight, extra):  # type: ignore[no-untyped-def]
+    """Lower the extra costs of the sources of `links` to those through the links; whether any changed."""
     changed = False
-    for link in range(low, high):
-        loss = cost[source[link]] + weight[arc[link]] + step[link] - cost[target[link]]
-        through = extra[target[link]] + max(0.0, loss)
-        if through < extra[source[link]] - 1e-9:
-            extra[source[link]] = through
+    for number in range(len(links)):
+        link = links[number]
+        through = _through(tokens, link, weight, extra)
+        if through < extra[link.source] - 1e-9:
+            extra[link.source] = through
             changed = True
     return changed
 
 
 @compiled
-def _prune(tokens, links, begin, link_begin, link_middle, weight, last, extra, beam, keep_last):  # type: ignore[no-untyped-def]
-    """Throw out what lies more than `beam` from the best way through; return the numbers of tokens and links left.
-
-    The extra cost of a token is how much worse the best path through it is than the best path. `extra` has it for the
-    last frame. All tokens of that frame are kept if `keep_last`.
-    """
-    state, cost = tokens
-    source, target, arc, step = links
-    for frame in range(last, -1, -1):
-        if frame < last:
-            extra[begin[frame] : begin[frame + 1]] = np.inf
-        low, middle, high = link_begin[frame], link_middle[frame], link_begin[frame + 1]
-        _relax(cost, extra, source, target, arc, step, weight, middle, high)
-        while _relax(cost, extra, source, target, arc, step, weight, low, middle):
-            pass
+def _numbers_after(extra, beam, last, begin, keep_last):  # type: ignore[no-untyped-def]
+    """New numbers of the tokens that stay, −1 for the others; `begin` becomes that of the new numbers."""
     number = np.full(begin[last + 1], -1, np.int32)
-    kept = kept_links = 0
+    count = low = 0
     for frame in range(last + 1):
-        low, high = begin[frame], begin[frame + 1]
-        begin[frame] = kept
-        for token in range(low, high):
+        for token in range(low, begin[frame + 1]):
             if extra[token] <= beam or (keep_last and frame == last):
-                number[token] = kept
-                state[kept] = state[token]
-                kept += 1
-    # costs are needed at their old places until all links are judged
-    for frame in range(last + 1):
-        low, middle, high = link_begin[frame], link_middle[frame], link_begin[frame + 1]
-        link_begin[frame] = kept_links
-        for link in range(low, high):
-            if link == middle:
-                link_middle[frame] = kept_links
-            s, t = source[link], target[link]
-            through = extra[t] + max(0.0, cost[s] + weight[arc[link]] + step[link] - cost[t])
-            if number[s] >= 0 and number[t] >= 0 and through <= beam:
-                source[kept_links], target[kept_links] = number[s], number[t]
-                arc[kept_links], step[kept_links] = arc[link], step[link]
-                kept_links += 1
-        if middle == high:
-            link_middle[frame] = kept_links
-    for token in range(len(number)):
-        if number[token] >= 0:
-            cost[number[token]] = cost[token]
-    begin[last + 1] = kept
-    link_begin[last + 1] = kept_links
-    return kept, kept_links
+                number[token] = count
+                count += 1
+        low = begin[frame + 1]
+        begin[frame + 1] = count
+    return number
 
 
 @compiled
-def search(start, first, middle, pdf, weight, next_state, final, scores, beams):  # type: ignore[no-untyped-def]
-    """Found, as a plain tuple, for `scores` (frames × pdfs, scaled log-likelihoods); no tokens if no path survived."""
-    beam, lattice_beam, max_active, min_active, prune_interval = beams
+def _prune(weight, beam, keep_last, extra, last, tokens, begin, links, link_begin):  # type: ignore[no-untyped-def]
+    """Throw out what lies more than `beam` from the best path up to the frame `last`.
+
+    The extra cost of a token is how much worse the best path through it is than the best path. `extra` has it for the
+    last frame, and infinity before. All tokens of the last frame stay if `keep_last`.
+    """
+    for part in range(2 * last, -1, -1):
+        among = links[link_begin[part] : link_begin[part + 1]]
+        while _relax(tokens, among, weight, extra) and part % 2 == 0:  # epsilon links can follow each other
+            pass
+    number = _numbers_after(extra, beam, last, begin, keep_last)
+    count = low = 0
+    for part in range(2 * last + 1):
+        for at in range(low, link_begin[part + 1]):
+            link = links[at]
+            source, target = number[link.source], number[link.target]
+            if source >= 0 and target >= 0 and _through(tokens, link, weight, extra) <= beam:
+                links[count] = link
+                links[count].source, links[count].target = source, target
+                count += 1
+        low = link_begin[part + 1]
+        link_begin[part + 1] = count
+    for token in range(len(number)):
+        if number[token] >= 0:
+            tokens[number[token]] = tokens[token]
+
+
+@compiled
+def _extra_at_end(final, tokens, low):  # type: ignore[no-untyped-def]
+    """Whether a token from `low` on is in a final state, and by token how much worse than the best it ends."""
+    extra = np.full(len(tokens), np.inf)
+    for token in range(low, len(tokens)):
+        extra[token] = tokens[token].cost + final[tokens[token].state]
+    best = extra.min()
+    reached_final = best < np.inf
+    if not reached_final:
+        for token in range(low, len(tokens)):
+            extra[token] = tokens[token].cost
+        best = extra.min()
+    return reached_final, extra - best
+
+
+@compiled
+def search(graph, scores, beams):  # type: ignore[no-untyped-def]
+    """Found for `scores` (frames × pdfs, scaled log-likelihoods), with no tokens if no path survived."""
     num_frames = len(scores)
-    where = np.full(len(final), -1, np.int32)  # graph state → token of the newest frame
-    state, cost = np.empty(1 << 14, np.int32), np.empty(1 << 14, np.float64)
-    source, target, arc = np.empty(1 << 15, np.int32), np.empty(1 << 15, np.int32), np.empty(1 << 15, np.int32)
-    step = np.empty(1 << 15, np.float32)  # acoustic cost of a link
-    begin, link_begin = np.zeros(num_frames + 2, np.int64), np.zeros(num_frames + 2, np.int64)
-    link_middle = np.zeros(num_frames + 1, np.int64)
-    stack = np.empty(1 << 12, np.int32)
-    state[0], cost[0], where[start] = start, 0.0, 0
-    tokens, links, limit = 1, 0, beam
+    tokens, links = np.empty(1 << 14, TOKEN), np.empty(1 << 15, LINK)
+    begin, link_begin = np.zeros(num_frames + 2, np.int64), np.zeros(2 * num_frames + 2, np.int64)
+    where = np.full(len(graph.final), -1, np.int32)  # graph state → token of the newest frame
+    _, begin[1] = _token(tokens, where, graph.start, 0)
+    tokens[0].cost = 0.0
+    limit = beams.beam
     for frame in range(num_frames + 1):
-        # the epsilon closure of the newest frame: costs first, links when they are settled
-        height = 0
-        for token in range(begin[frame], tokens):
-            if first[state[token]] < middle[state[token]]:
-                stack = _grown(stack, height)
-                stack[height] = token
-                height += 1
-        while height:
-            height -= 1
-            token = stack[height]
-            for a in range(first[state[token]], middle[state[token]]):
-                total = cost[token] + weight[a]
-                if total >= limit:
-                    continue
-                other = where[next_state[a]]
-                if other < 0:
-                    state, cost = _grown(state, tokens), _grown(cost, tokens)
-                    other = tokens
-                    tokens += 1
-                    state[other], where[next_state[a]] = next_state[a], other
-                elif total >= cost[other]:
-                    continue
-                cost[other] = total
-                if first[state[other]] < middle[state[other]]:
-                    stack = _grown(stack, height)
-                    stack[height] = other
-                    height += 1
-        begin[frame + 1] = tokens
-        link_begin[frame] = links
-        for token in range(begin[frame], tokens):
-            for a in range(first[state[token]], middle[state[token]]):
-                if cost[token] + weight[a] < limit:
-                    source, target = _grown(source, links), _grown(target, links)
-                    arc, step = _grown(arc, links), _grown(step, links)
-                    source[links], target[links], arc[links], step[links] = token, where[next_state[a]], a, 0.0
-                    links += 1
-        link_middle[frame] = links
-        link_begin[frame + 1] = links
-        for token in range(begin[frame], tokens):
-            where[state[token]] = -1
-        if begin[frame] == tokens:
-            return False, begin[:0], state[:0], source[:0], target[:0], arc[:0]
+        tokens = _close(graph, where, limit, frame, tokens, begin)
+        links = _link_epsilons(graph, where, limit, frame, tokens, begin, links, link_begin)
+        if begin[frame] == begin[frame + 1]:
+            return Found(False, begin, tokens[:0], links[:0])
         if frame == num_frames:
             break
-        if frame and frame % prune_interval == 0:
-            tokens, links = _prune(
-                (state, cost), (source, target, arc, step), begin, link_begin, link_middle, weight, frame,
-                np.zeros(tokens), lattice_beam, True,
-            )  # fmt: skip
-        # emitting arcs, from the tokens that are good enough
-        costs = cost[begin[frame] : tokens]
-        followed, width = _cutoff(costs, beam, max_active, min_active)
-        best = begin[frame] + np.argmin(costs)
-        limit = np.inf
-        for a in range(middle[state[best]], first[state[best] + 1]):
-            limit = min(limit, cost[best] + weight[a] - scores[frame, pdf[a]] + width)
-        for token in range(begin[frame], begin[frame + 1]):
-            if cost[token] > followed:
-                continue
-            for a in range(middle[state[token]], first[state[token] + 1]):
-                acoustic = -scores[frame, pdf[a]]
-                total = cost[token] + weight[a] + acoustic
-                if total >= limit:
-                    continue
-                limit = min(limit, total + width)
-                other = where[next_state[a]]
-                if other < 0:
-                    state, cost = _grown(state, tokens), _grown(cost, tokens)
-                    other = tokens
-                    tokens += 1
-                    state[other], where[next_state[a]], cost[other] = next_state[a], other, total
-                elif total < cost[other]:
-                    cost[other] = total
-                source, target = _grown(source, links), _grown(target, links)
-                arc, step = _grown(arc, links), _grown(step, links)
-                source[links], target[links], arc[links], step[links] = token, other, a, acoustic
-                links += 1
-        link_begin[frame + 1] = links
-    # the end: final costs, if any token is in a final state
-    low = begin[num_frames]
-    ends = np.empty(tokens - low)
-    for token in range(low, tokens):
-        ends[token - low] = cost[token] + final[state[token]]
-    reached = bool(np.isfinite(ends).any())
-    extra = np.full(tokens, np.inf)
-    extra[low:] = ends - ends.min() if reached else cost[low:tokens] - cost[low:tokens].min()
-    tokens, links = _prune(
-        (state, cost), (source, target, arc, step), begin, link_begin, link_middle, weight, num_frames, extra,
-        lattice_beam, False,
-    )  # fmt: skip
-    return reached, begin, state[:tokens].copy(), source[:links].copy(), target[:links].copy(), arc[:links].copy()
+        if frame and frame % beams.prune_interval == 0:
+            extra = np.full(begin[frame + 1], np.inf)
+            extra[begin[frame] :] = 0.0
+            _prune(graph.weight, beams.lattice_beam, True, extra, frame, tokens, begin, links, link_begin)
+        tokens, links, limit = _emit(graph, where, scores[frame], beams, frame, tokens, begin, links, link_begin)
+    reached_final, extra = _extra_at_end(graph.final, tokens[: begin[-1]], begin[-2])
+    _prune(graph.weight, beams.lattice_beam, False, extra, num_frames, tokens, begin, links, link_begin)
+    return Found(reached_final, begin, tokens[: begin[-1]].copy(), links[: link_begin[-1]].copy())
