@@ -6,7 +6,7 @@
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../utils/script.sh"
 
-cmd=$root/utils/run_local.sh   # where the job runs
+cmd=run_local.sh               # where the job runs
 
 parse_options "$@"
 usage 1 3

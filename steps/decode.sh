@@ -6,7 +6,7 @@ set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../utils/script.sh"
 
 nj=4                            # jobs
-cmd=$root/utils/run_local.sh    # where they run
+cmd=run_local.sh                # where they run
 acwt=0.1                        # acoustic scale of the search
 beam=13                         # of the search
 lattice_beam=8                  # of the lattices
@@ -14,8 +14,7 @@ max_active=7000                 # tokens followed at most from frame to frame
 min_active=200                  # and at least
 device=cpu                      # cpu or cuda
 tuned_on=                       # a scored decode directory whose weights are used; without, they are tuned here
-min_lmwt=7                      # the least LM weight to score
-max_lmwt=17                     # the greatest
+scoring_opts=                   # options of steps/score.sh, e.g. "--min-lmwt 5 --word-ins-penalty 0.0,0.5"
 skip_scoring=false              # only make lattices
 
 parse_options "$@"
@@ -26,12 +25,12 @@ src=$(dirname "$dir")
 
 need "$graph/HCLG.fst" "$graph/words.txt" "$data/feats.scp" "$src/final.mdl"
 mkdir -p "$dir/log"
-rm -f "$dir"/lat.*.gz
+rm -rf "$dir"/num_jobs "$dir"/lat.*.gz "$dir"/wer_* "$dir"/scoring_kaldi
 "$root/utils/split_data.sh" --per-utt "$data" "$nj"
 $cmd JOB=1:"$nj" "$dir/log/decode.JOB.log" \
     kernelam decode --acwt "$acwt" --beam "$beam" --lattice-beam "$lattice_beam" \
     --max-active "$max_active" --min-active "$min_active" --device "$device" \
     "$graph" "$src" "$data/split${nj}utt/JOB" "$dir/lat.JOB.gz"
 echo "$nj" > "$dir/num_jobs"
-$skip_scoring || "$root/steps/score.sh" --cmd "$cmd" --tuned-on "$tuned_on" \
-    --min-lmwt "$min_lmwt" --max-lmwt "$max_lmwt" "$data" "$graph" "$dir"
+# shellcheck disable=SC2086  # several words
+$skip_scoring || "$root/steps/score.sh" --cmd "$cmd" --tuned-on "$tuned_on" $scoring_opts "$data" "$graph" "$dir"

@@ -7,8 +7,8 @@ set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../utils/script.sh"
 
 nj=4                           # number of jobs
-cmd=$root/utils/run_local.sh   # where jobs run; Kaldi's run.pl, queue.pl, slurm.pl serve too
-fbank_config=conf/fbank.conf     # Kaldi's options, one --name=value a line
+cmd=run_local.sh               # where jobs run; Kaldi's run.pl, queue.pl, slurm.pl serve too
+fbank_config=conf/fbank.conf   # Kaldi's options, one --name=value a line
 compress=true                  # one byte a number instead of four
 write_utt2num_frames=true      # write <data>/utt2num_frames
 

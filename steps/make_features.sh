@@ -7,7 +7,7 @@ set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../utils/script.sh"
 
 nj=4                           # number of jobs
-cmd=$root/utils/run_local.sh   # where jobs run
+cmd=run_local.sh               # where jobs run
 compress=true                  # one byte a number instead of four
 write_utt2num_frames=true      # write <data>/utt2num_frames
 

@@ -5,11 +5,11 @@
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../utils/script.sh"
 
-cmd=$root/utils/run_local.sh    # where jobs run
+cmd=run_local.sh                # where jobs run
 tuned_on=                       # a scored decode directory whose weights are used; without, they are tuned here
 min_lmwt=7                      # the least LM weight
 max_lmwt=17                     # the greatest
-penalties="0.0 0.5 1.0"         # word insertion penalties
+word_ins_penalty=0.0,0.5,1.0    # word insertion penalties
 
 parse_options "$@"
 usage 3
@@ -21,6 +21,6 @@ nj=$(cat "$dir/num_jobs")
 mapfile -t paths < <(seq -f "$dir/paths.%g" "$nj")
 trap 'rm -f "${paths[@]}"' EXIT
 $cmd JOB=1:"$nj" "$dir/log/paths.JOB.log" \
-    kernelam score paths --lmwts "$(seq -s ' ' "$min_lmwt" "$max_lmwt")" --penalties "$penalties" \
+    kernelam score paths --lmwts "$(seq -s ' ' "$min_lmwt" "$max_lmwt")" --penalties "$word_ins_penalty" \
     "$lang/words.txt" "$dir/lat.JOB.gz" "$dir/paths.JOB"
 kernelam score write ${tuned_on:+--tuned-on "$tuned_on"} "$data" "$dir" "${paths[@]}"

@@ -1,27 +1,32 @@
 #!/usr/bin/env bash
 # Train a monophone GMM-HMM from a flat start.
 # Usage: steps/train_mono.sh [options] <data> <lang> <exp>
+# Alignment is exact: Kaldi's --beam and --retry-beam are accepted and have no effect.
 # e.g.: steps/train_mono.sh --nj 4 data/train data/lang exp/mono
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../utils/script.sh"
 
 nj=4                                  # jobs that align
-cmd=$root/utils/run_local.sh          # where they run
+cmd=run_local.sh                      # where they run
 num_iters=14                          # rounds of alignment and re-estimation
 max_iter_inc=10                       # the last round that adds Gaussians
 totgauss=1000                         # Gaussians to end with
 cmvn_opts="--norm-means=true"         # CMVN per speaker
 delta_order=2                         # deltas and their deltas
+boost_silence=1.0                     # factor on the likelihoods of optional silence when aligning
+beam=10                               # no effect
+retry_beam=40                         # no effect
 seed=1                                # of the directions in which Gaussians are split
 
 parse_options "$@"
 usage 3
 set -- "${args[@]}"
 data=$1 lang=$2 dir=$3
+: "$beam" "$retry_beam"
 
 need "$data/feats.scp" "$data/text" "$lang/L.fst" "$lang/topo"
 mkdir -p "$dir/log"
-rm -f "$dir"/final.mdl "$dir"/model.json "$dir"/ali.*.gz
+rm -f "$dir"/final.mdl "$dir"/model.json "$dir"/num_jobs "$dir"/ali.*.gz
 "$root/utils/split_data.sh" --per-utt "$data" "$nj"
 sdata=$data/split${nj}utt
 echo "$nj" > "$dir/num_jobs"
@@ -30,7 +35,7 @@ $cmd "$dir/log/init.log" kernelam gmm init --cmvn-opts "$cmvn_opts" --delta-orde
 equal=true gauss=0
 for ((x = 0; x < num_iters; x++)); do
     $cmd JOB=1:"$nj" "$dir/log/align.$x.JOB.log" \
-        kernelam align --equal "$equal" --frames "$dir/frames" \
+        kernelam align --equal "$equal" --frames "$dir/frames" --boost-silence "$boost_silence" \
         "$dir/$x.mdl" "$sdata/JOB" "$lang" "$dir/ali.JOB.gz"
     equal=false
     ((x < 1 || x > max_iter_inc)) || gauss=$((totgauss * x / max_iter_inc))

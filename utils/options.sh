@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Options and errors of scripts, by Kaldi's rules. Sourced by script.sh and by parse_options.sh.
+# Options and errors of scripts, by Kaldi's rules. Sourced by script.sh, parse_options.sh and run_local.sh.
 #
 #   --name value       sets a variable that the script has defined already; --foo-bar sets foo_bar
 #   --flag true|false  checked when the default is true or false
@@ -18,30 +18,51 @@ need() {  # need FILE…: stop at the first that is not there
     done
 }
 
-# The header comment, then one line an option: each `name=default  # meaning` above the call of parse_options.
+cores() {  # those this process may use: affinity, and a container's share
+    local count quota period
+    count=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2> /dev/null || getconf _NPROCESSORS_ONLN)
+    if read -r quota period 2> /dev/null < /sys/fs/cgroup/cpu.max && [[ $quota != max ]]; then
+        quota=$(((quota + period - 1) / period))
+        count=$((quota < count ? quota : count))
+    fi
+    echo "$count"
+}
+
+# The header comment, then one line an option: each `name=default  # meaning` above the call of parse_options, and in
+# the files of the toolkit that are sourced there.
 _help() {
-    awk 'NR == 1 && /^#!/ { next }
-         !body && /^#/ { sub(/^# ?/, ""); print; next }
-         { body = 1 }
-         /parse_options/ { exit }
-         match($0, /^[a-zA-Z_][a-zA-Z0-9_]*=/) {
-             name = substr($0, 1, RLENGTH - 1); gsub(/_/, "-", name)
-             value = substr($0, RLENGTH + 1); meaning = ""
+    awk -v root="${root:-}" '
+         function option(line,    name, value, meaning) {
+             if (!match(line, /^[a-zA-Z_][a-zA-Z0-9_]*=/)) return
+             name = substr(line, 1, RLENGTH - 1); gsub(/_/, "-", name)
+             value = substr(line, RLENGTH + 1)
              if (match(value, /[ \t]+# ?/)) {
                  meaning = substr(value, RSTART + RLENGTH); value = substr(value, 1, RSTART - 1)
              }
              if (!options++) print "Options and their defaults:"
              printf "  %-32s %s\n", "--" name " " value, meaning
-         }' "$0"
+         }
+         NR == 1 && /^#!/ { next }
+         !body && /^#/ { sub(/^# ?/, ""); print; next }
+         { body = 1 }
+         /parse_options/ { exit }
+         /^\. "\$root\// {
+             split($0, parts, "\"")
+             file = root substr(parts[2], length("$root") + 1)
+             while ((getline line < file) > 0) option(line)
+         }
+         { option($0) }' "$0"
 }
 
-usage() {  # usage N [M]: unless N (to M) arguments are left in `args`, print the header comment, exit 1
+count_arguments() {  # count_arguments N [M]: unless N (to M) are left in `args`, print the header comment, exit 1
     if ((${#args[@]} < $1 || ${#args[@]} > ${2:-$1})); then
         echo "$0: takes $1${2:+ to $2} arguments, got ${#args[@]}" >&2
         _help >&2
         exit 1
     fi
 }
+
+usage() { count_arguments "$@"; }
 
 # parse_options "$@": set variables from the options, leave the arguments behind them in the array `args`.
 # A function cannot set its caller's $1, $2, …: a script goes on with   set -- "${args[@]}"

@@ -8,21 +8,7 @@
 # As many jobs run at once as there are cores. Other options of run.pl and queue.pl are accepted and ignored.
 set -euo pipefail
 me=${0##*/}
-
-die() {
-    echo "$me: $*" >&2
-    exit 1
-}
-
-cores() {  # those this process may use: affinity, and a container's share
-    local count quota period
-    count=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2> /dev/null || getconf _NPROCESSORS_ONLN)
-    if read -r quota period 2> /dev/null < /sys/fs/cgroup/cpu.max && [[ $quota != max ]]; then
-        quota=$(((quota + period - 1) / period))
-        count=$((quota < count ? quota : count))
-    fi
-    echo "$count"
-}
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/options.sh"
 
 name='' first=1 last=1 threads=1 at_once=0 gpu=0
 while (($# > 1)); do

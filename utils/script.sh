@@ -5,12 +5,29 @@
 #   . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../utils/script.sh"
 #   nj=4                   # defaults, which are the options
 #   parse_options "$@"
-#   usage 2                # how many arguments must be left
+#   usage 2                # how many arguments must be left; then the environment is set up
 #   set -- "${args[@]}"    # $1, $2, … are now the arguments
 #
-# It gives `root` (the toolkit's folder, wherever the script is called from), the environment of path.sh, and
-# parse_options, usage, die and need of options.sh.
+# It gives `root` (the toolkit's folder, wherever the script is called from), and parse_options, die, need and cores of
+# options.sh. The environment of path.sh comes last: --help and mistakes are answered before anything is installed.
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd -P)
 case " $* " in *" --help "* | *" -h "*) ;; *) echo "$0 $*" >&2 ;; esac
 . "$root/utils/options.sh"
-. "$root/path.sh" || exit 1
+
+usage() {  # usage N [M]: as in options.sh
+    count_arguments "$@"
+    . "$root/path.sh" || exit 1
+}
+
+pass_on() {  # pass_on N "$@": instead of parse_options and usage where kernelam parses the options that the header names
+    local least=$1 argument
+    shift
+    for argument in "$@"; do
+        case $argument in
+            --help | -h) parse_options --help ;;
+            --*) grep -qE "^#.*${argument%%=*}([^a-z-]|$)" "$0" || die "unknown option $argument (--help lists them)" ;;
+        esac
+    done
+    args=("${@:1:least}")  # kernelam knows how many more there may be
+    usage "$least"
+}

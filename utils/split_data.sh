@@ -6,5 +6,5 @@
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/script.sh"
 
-case " $* " in *" --help "* | *" -h "*) parse_options --help ;; esac
+pass_on 2 "$@"
 exec kernelam data split "$@"

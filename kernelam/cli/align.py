@@ -27,7 +27,8 @@ class Boosted(AcousticModel):
 def pdfs_of_silence(lang: Lang, transitions: TransitionModel) -> np.ndarray:
     """The pdfs of the optional silence that no speech phone shares."""
     silence, speech = (
-        transitions.pdf[np.isin(transitions.phone, lang.phone_list(name))] for name in ("optional_silence", "nonsilence")
+        transitions.pdf[np.isin(transitions.phone, lang.phone_list(name))]
+        for name in ("optional_silence", "nonsilence")
     )
     return np.setdiff1d(silence, speech)
 

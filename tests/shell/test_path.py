@@ -114,10 +114,10 @@ def test_first_use_says_what_it_does(installed: tuple[Path, str]) -> None:
 
 def test_environment(installed: tuple[Path, str]) -> None:
     toolkit, _ = installed
-    show = 'python -c "import tiny; print(tiny.version)"; echo "$PATH"; echo $LC_ALL $OMP_WAIT_POLICY'
+    show = 'python -c "import tiny; print(tiny.version)"; echo "$PATH"; echo $LC_ALL $GOMP_SPINCOUNT'
     run = bash(f"set -u; . path.sh; . path.sh; {show}; compgen -A function _k", cwd=toolkit, PATH="/usr/bin:/bin")
     assert run.stderr == ""
-    assert run.stdout.splitlines() == ["1.0", f"{toolkit}/utils/bin:{toolkit}/.venv/bin:/usr/bin:/bin", "C passive"]
+    assert run.stdout.splitlines() == ["1.0", f"{toolkit}/utils/bin:{toolkit}/.venv/bin:/usr/bin:/bin", "C 10000"]
 
 
 def test_later_uses_are_fast(installed: tuple[Path, str]) -> None:

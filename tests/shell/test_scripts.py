@@ -1,0 +1,137 @@
+"""Scripts of steps/ and utils/ in a copy of the toolkit under a folder with a space, with a stand-in for kernelam."""
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPTS = sorted(
+    str(script.relative_to(ROOT))
+    for script in [*ROOT.glob("steps/*.sh"), *ROOT.glob("utils/*.sh")]
+    if '/script.sh"\n\n' in script.read_text()
+)
+PATH_SH = """echo setting up >&2
+PATH=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/utils/bin:$PATH
+"""
+KERNELAM = """#!/usr/bin/env bash
+printf '<%s>' "$@" | tee -a calls
+case $1 in align | decode) exit 1 ;; esac
+"""
+INPUTS = (
+    "feats.scp",
+    "utt2spk",
+    "text",
+    "L.fst",
+    "phones.txt",
+    "words.txt",
+    "final.mdl",
+    "tree",
+    "HCLG.fst",
+    "cmvn.scp",
+)
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def toolkit(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("a folder") / "the toolkit"
+    for name in ("steps", "utils"):
+        shutil.copytree(ROOT / name, folder / name, symlinks=True)
+    (folder / "path.sh").write_text(PATH_SH)
+    (folder / "utils/bin/kernelam").write_text(KERNELAM)
+    return folder
+
+
+@pytest.fixture
+def run(toolkit: Path, tmp_path: Path) -> Run:
+    """Call a script in a folder where `data` has every file that a script needs."""
+    (tmp_path / "data").mkdir()
+    for name in INPUTS:
+        (tmp_path / "data" / name).write_text("a b\n")
+
+    def call(script: str, *args: str) -> subprocess.CompletedProcess[str]:
+        command = [toolkit / script, *args]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+
+    return call
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_help_and_mistakes_are_answered_before_set_up(run: Run, script: str) -> None:
+    shown = run(script, "--help")
+    assert shown.returncode == 0
+    assert shown.stderr == ""
+    assert f"Usage: {script}" in shown.stdout
+    for args, sentence in (["--no-such-thing", "1"], "unknown option --no-such-thing"), ([], "arguments, got 0\n"):
+        failed = run(script, *args)
+        assert failed.returncode == 1
+        assert sentence in failed.stderr
+        assert "setting up" not in failed.stderr
+
+
+@pytest.mark.parametrize("cmd", [(), ("--cmd", "run_local.sh --mem 4G")])
+def test_jobs_of_a_toolkit_under_a_folder_with_a_space(run: Run, tmp_path: Path, cmd: tuple[str, ...]) -> None:
+    done = run("steps/compute_cmvn_stats.sh", *cmd, "data", "my log", "my cmvn")
+    assert done.returncode == 0, done.stderr
+    assert "setting up" in done.stderr
+    assert "<features><cmvn><data><my cmvn/cmvn_data.ark>" in (tmp_path / "my log/cmvn_data.log").read_text()
+
+
+def test_options_that_kernelam_parses(run: Run) -> None:
+    done = run("utils/subset_data_dir.sh", "--per-spk", "data", "5", "a part")
+    assert done.stdout == "<data><subset><--per-spk><data><5><a part>"
+
+
+@pytest.mark.parametrize("kind", ["kernel", "dnn"])
+def test_training(run: Run, tmp_path: Path, kind: str) -> None:
+    script = f"steps/train_{kind}.sh"
+    shown = run(script, "--help").stdout
+    for option in ("--rates", "--max-epochs 20", "--cmd run_local.sh"):
+        assert f"  {option} " in shown
+    done = run(script, "--rates", "1 2", "--max-epochs", "3", *["data"] * 5, "exp")
+    assert done.returncode == 0, done.stderr
+    call = (tmp_path / "calls").read_text()
+    assert call.startswith(f"<train><{kind}><--")
+    assert "<--rates><1 2>" in call
+    assert "<--max-epochs><3>" in call
+    assert call.endswith("<data><data><data><data><data><exp>")
+
+
+@pytest.mark.parametrize(
+    ("script", "args", "old"),
+    [
+        ("steps/align_si.sh", ["data", "data", "data", "exp"], ["num_jobs", "ali.1.gz", "ali.9.gz"]),
+        ("steps/decode.sh", ["data", "data", "data/exp"], ["num_jobs", "lat.9.gz", "wer_7_0.0", "scoring_kaldi"]),
+    ],
+)
+def test_what_an_earlier_run_left_is_gone_when_jobs_fail(
+    run: Run, tmp_path: Path, script: str, args: list[str], old: list[str]
+) -> None:
+    folder = tmp_path / args[-1]
+    folder.mkdir()
+    for name in old:
+        (folder / name).write_text("9\n")
+    assert run(script, "--nj", "1", *args).returncode == 1
+    assert not [name for name in old if (folder / name).exists()]
+
+
+def test_scales_of_alignment_are_kaldi_options(run: Run, tmp_path: Path) -> None:
+    scales = "--transition-scale=0.5 --acoustic-scale=0.2 --self-loop-scale=0.3"
+    run(
+        "steps/align_si.sh",
+        "--nj",
+        "1",
+        "--scale-opts",
+        scales,
+        "--beam",
+        "8",
+        "--boost-silence",
+        "1.5",
+        *["data"] * 3,
+        "exp",
+    )
+    call = (tmp_path / "calls").read_text()
+    assert "<--transition-scale=0.5><--acoustic-scale=0.2><--self-loop-scale=0.3><--boost-silence><1.5>" in call
