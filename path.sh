@@ -40,7 +40,7 @@ _kernelam_path() {
         *) PATH=$root/utils/bin:$prefix/bin:$PATH ;;
     esac
     export PATH LC_ALL=C                                  # Kaldi's tables are sorted in the C locale
-    export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}    # threads that spin at barriers starve the jobs beside them
+    export GOMP_SPINCOUNT=${GOMP_SPINCOUNT:-10000}        # threads that spin long at barriers starve the jobs beside them
 }
 
 _kernelam_has() {  # _kernelam_has TEXT LINES: does TEXT have every one of the lines?
