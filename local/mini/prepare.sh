@@ -12,7 +12,7 @@ set -euo pipefail
 
 nj=2                           # processes at once
 seed=1                         # another seed: other sentences, noises and channels
-cmd=$root/utils/run_local.sh   # where the job runs
+cmd=run_local.sh               # where the job runs
 
 parse_options "$@"
 usage 2
