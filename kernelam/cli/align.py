@@ -3,34 +3,8 @@
 from pathlib import Path
 
 import click
-import numpy as np
-
-from kernelam.hmm.lang import Lang, check_phones
-from kernelam.hmm.transitions import TransitionModel
-from kernelam.models.base import AcousticModel
 
 PATH = click.Path(path_type=Path)
-
-
-class Boosted(AcousticModel):
-    """A model that gives `pdfs` the likelihood factor · p(x | pdf)."""
-
-    def __init__(self, model: AcousticModel, pdfs: np.ndarray, factor: float) -> None:
-        self.model = model
-        self.bonus = np.zeros(model.num_classes, np.float32)
-        self.bonus[pdfs] = np.log(factor)
-
-    def log_likelihoods(self, features: np.ndarray, classes: np.ndarray | None = None) -> np.ndarray:
-        return self.model.log_likelihoods(features, classes) + (self.bonus if classes is None else self.bonus[classes])
-
-
-def pdfs_of_silence(lang: Lang, transitions: TransitionModel) -> np.ndarray:
-    """The pdfs of the optional silence that no speech phone shares."""
-    silence, speech = (
-        transitions.pdf[np.isin(transitions.phone, lang.phone_list(name))]
-        for name in ("optional_silence", "nonsilence")
-    )
-    return np.setdiff1d(silence, speech)
 
 
 @click.command()
@@ -62,9 +36,11 @@ def command(
     out: Path,
 ) -> None:
     """Align DATA/text by MODEL (a directory, or an .mdl file beside its tree) and write transition-ids to OUT."""
-    from kernelam.decoding.align import Aligner, align_data
+    from kernelam.decoding.align import Aligner, align_data, silence_bonus
     from kernelam.frames.store import FrameStore
     from kernelam.hmm.graph import TrainingGraphs
+    from kernelam.hmm.lang import Lang, check_phones
+    from kernelam.hmm.transitions import TransitionModel
     from kernelam.hmm.tree import ContextTree
     from kernelam.kaldi.alignment import write_alignments
     from kernelam.models import load_model
@@ -76,7 +52,5 @@ def command(
     graphs = TrainingGraphs(symbols, tree, transitions, transition_scale, self_loop_scale)
     scorer = load_model(model)
     features = FrameStore(frames) if frames else scorer.open(data)
-    if boost_silence != 1.0:
-        scorer = Boosted(scorer, pdfs_of_silence(symbols, transitions), boost_silence)
-    aligner = Aligner(transitions, acoustic_scale)
+    aligner = Aligner(transitions, acoustic_scale, silence_bonus(symbols, transitions, boost_silence))
     write_alignments(out, align_data(data, graphs, scorer, features, None if equal else aligner))

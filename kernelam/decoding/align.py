@@ -12,6 +12,7 @@ from kernelam.decoding.likelihoods import check_likelihoods
 from kernelam.errors import KernelamError
 from kernelam.frames.store import FrameStore
 from kernelam.hmm.graph import TrainingGraphs
+from kernelam.hmm.lang import Lang
 from kernelam.hmm.transitions import TransitionModel
 from kernelam.kaldi.datadir import DataDir
 from kernelam.kaldi.fst import Fst
@@ -61,10 +62,16 @@ def _viterbi(start, source, pdf, weight, target, final, scores):  # type: ignore
 
 
 class Aligner:
-    """Viterbi alignment with likelihoods times `scale`. It is exact: there is no beam to be too narrow."""
+    """Viterbi alignment with log-likelihoods, plus a bonus by pdf, times `scale`.
 
-    def __init__(self, transitions: TransitionModel, scale: float = 0.1) -> None:
+    It is exact: there is no beam to be too narrow.
+    """
+
+    def __init__(
+        self, transitions: TransitionModel, scale: float = 0.1, bonus: NDArray[np.float32] | None = None
+    ) -> None:
         self.transitions, self.scale = transitions, scale
+        self.bonus = np.zeros(transitions.num_pdfs, np.float32) if bonus is None else bonus
 
     def align(self, utt: str, graph: Fst, model: AcousticModel, features: np.ndarray) -> NDArray[np.int32] | None:
         """The transition-id of each frame; None when the transcript has more states than there are frames."""
@@ -80,10 +87,21 @@ class Aligner:
             graph.arcs["weight"].copy(),
             graph.arcs["nextstate"].copy(),
             graph.final,
-            log_likelihoods.astype(np.float32) * np.float32(self.scale),
+            (log_likelihoods + self.bonus[classes]).astype(np.float32) * np.float32(self.scale),
         )
         alignment = labels[arcs]
         return alignment[alignment != 0].astype(np.int32) if len(arcs) else None
+
+
+def silence_bonus(lang: Lang, transitions: TransitionModel, boost: float) -> NDArray[np.float32]:
+    """log(boost) for the pdfs of the optional silence that no speech phone shares, 0 for the others."""
+    silence, speech = (
+        transitions.pdf[np.isin(transitions.phone, lang.phone_list(name))]
+        for name in ("optional_silence", "nonsilence")
+    )
+    bonus = np.zeros(transitions.num_pdfs, np.float32)
+    bonus[np.setdiff1d(silence, speech)] = np.log(boost)
+    return bonus
 
 
 def equal_alignment(graph: Fst, num_frames: int) -> NDArray[np.int32] | None:
