@@ -221,13 +221,13 @@ def _relax(tokens, links, weight, extra):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _numbers_after(extra, beam, last, begin, keep_last):  # type: ignore[no-untyped-def]
+def _numbers_after(extra, beam, last, begin):  # type: ignore[no-untyped-def]
     """New numbers of the tokens that stay, −1 for the others; `begin` becomes that of the new numbers."""
     number = np.full(begin[last + 1], -1, np.int32)
     count = low = 0
     for frame in range(last + 1):
         for token in range(low, begin[frame + 1]):
-            if extra[token] <= beam or (keep_last and frame == last):
+            if extra[token] <= beam:
                 number[token] = count
                 count += 1
         low = begin[frame + 1]
@@ -236,17 +236,17 @@ def _numbers_after(extra, beam, last, begin, keep_last):  # type: ignore[no-unty
 
 
 @compiled
-def _prune(weight, beam, keep_last, extra, last, tokens, begin, links, link_begin):  # type: ignore[no-untyped-def]
+def _prune(weight, beam, extra, last, tokens, begin, links, link_begin):  # type: ignore[no-untyped-def]
     """Throw out what lies more than `beam` from the best path up to the frame `last`.
 
     The extra cost of a token is how much worse the best path through it is than the best path. `extra` has it for the
-    last frame, and infinity before. All tokens of the last frame stay if `keep_last`.
+    last frame, and infinity before.
     """
     for part in range(2 * last, -1, -1):
         among = links[link_begin[part] : link_begin[part + 1]]
         while _relax(tokens, among, weight, extra) and part % 2 == 0:  # epsilon links can follow each other
             pass
-    number = _numbers_after(extra, beam, last, begin, keep_last)
+    number = _numbers_after(extra, beam, last, begin)
     count = low = 0
     for part in range(2 * last + 1):
         for at in range(low, link_begin[part + 1]):
@@ -297,9 +297,9 @@ def search(graph, scores, beams):  # type: ignore[no-untyped-def]
             break
         if frame and frame % beams.prune_interval == 0:
             extra = np.full(begin[frame + 1], np.inf)
-            extra[begin[frame] :] = 0.0
-            _prune(graph.weight, beams.lattice_beam, True, extra, frame, tokens, begin, links, link_begin)
+            extra[begin[frame] :] = 0.0  # any token of this frame may turn out to be on the best path
+            _prune(graph.weight, beams.lattice_beam, extra, frame, tokens, begin, links, link_begin)
         tokens, links, limit = _emit(graph, where, scores[frame], beams, frame, tokens, begin, links, link_begin)
     reached_final, extra = _extra_at_end(graph.final, tokens[: begin[-1]], begin[-2])
-    _prune(graph.weight, beams.lattice_beam, False, extra, num_frames, tokens, begin, links, link_begin)
+    _prune(graph.weight, beams.lattice_beam, extra, num_frames, tokens, begin, links, link_begin)
     return Found(reached_final, begin, tokens[: begin[-1]].copy(), links[: link_begin[-1]].copy())

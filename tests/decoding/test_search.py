@@ -160,11 +160,12 @@ def arc_set(lattice: Lattice) -> list[tuple[float, ...]]:
 
 @pytest.mark.parametrize("beams", [Beams(8.0, 5.0), Beams(6.0, 3.0, 30, 10), Beams(1e6, 4.0)])
 def test_pruning_on_the_way_changes_nothing(transitions: TransitionModel, random_graph: Maker, beams: Beams) -> None:
+    """Without it there are more tokens and links than there is room for at first."""
     sizes = []
-    for seed in range(8):
+    for seed in range(3):
         rng = np.random.default_rng(seed)
         graph = random_graph(rng, 60, 300)
-        likelihoods = (3 * rng.standard_normal((60, 6))).astype(np.float32)
+        likelihoods = (3 * rng.standard_normal((300, 6))).astype(np.float32)
         lattices = []
         for interval in (1, 7, 25, 10**6):
             found = LatticeDecoder(graph, transitions, SCALE, beams._replace(prune_interval=interval)).decode(
@@ -177,7 +178,7 @@ def test_pruning_on_the_way_changes_nothing(transitions: TransitionModel, random
             for weight in (0.5, 2.0, 10.0):
                 np.testing.assert_array_equal(lattice.best_path(weight), lattices[-1].best_path(weight))
         sizes.append(len(lattices[0].next))
-    assert min(sizes) > 60
+    assert min(sizes) > 300
 
 
 def test_few_tokens_still_give_a_path(transitions: TransitionModel, random_graph: Maker) -> None:
@@ -200,6 +201,29 @@ def test_few_tokens_still_give_a_path(transitions: TransitionModel, random_graph
             assert not reached_final or sum(np.array([1, SCALE]) * path_costs(lattice, path)) > best - 1e-4
     assert len(lengths) > 20
     assert set(lengths) == {40}
+
+
+@pytest.mark.parametrize(
+    ("beams", "count"),
+    [
+        (Beams(1.0, 100.0, 7000, 0), 1),
+        (Beams(5.0, 100.0, 7000, 0), 3),
+        (Beams(1.0, 100.0, 7000, 1), 2),
+        (Beams(1.0, 100.0, 7000, 4), 5),
+        (Beams(1.0, 100.0, 7000, 6), 6),
+        (Beams(100.0, 100.0, 1, 0), 2),
+        (Beams(100.0, 100.0, 4, 0), 5),
+        (Beams(3.0, 100.0, 4, 0), 2),
+        (Beams(100.0, 3.0, 7000, 0), 2),
+    ],
+)
+def test_limits_of_the_search(transitions: TransitionModel, beams: Beams, count: int) -> None:
+    """Six ways of cost 0, 2, … 10: the numbers of active tokens are those followed besides the best, as in Kaldi."""
+    arcs = [(2, i, 2.0 * i, 1 + i) for i in range(6)] + [(4, 0, 0.0, 7) for _ in range(6)]
+    graph = Fst.of(0, np.where(np.arange(8) == 7, 0.0, np.inf), np.r_[np.zeros(6, int), 1:7], np.array(arcs, ARC))
+    found = LatticeDecoder(graph, transitions, SCALE, beams).decode("u", np.zeros((2, 6), np.float32))
+    assert found is not None
+    assert len(lattice_paths(found[0])) == count
 
 
 def chain(*labels: int) -> Fst:
