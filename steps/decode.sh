@@ -33,4 +33,4 @@ $cmd JOB=1:"$nj" "$dir/log/decode.JOB.log" \
     "$graph" "$src" "$data/split${nj}utt/JOB" "$dir/lat.JOB.gz"
 echo "$nj" > "$dir/num_jobs"
 # shellcheck disable=SC2086  # several words
-$skip_scoring || "$root/steps/score.sh" --cmd "$cmd" --tuned-on "$tuned_on" $scoring_opts "$data" "$graph" "$dir"
+$skip_scoring || "$root/steps/score.sh" --cmd "$cmd" ${tuned_on:+--tuned-on "$tuned_on"} $scoring_opts "$data" "$graph" "$dir"

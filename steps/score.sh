@@ -17,6 +17,8 @@ set -- "${args[@]}"
 data=$1 lang=$2 dir=$3
 
 need "$data/text" "$lang/words.txt" "$dir/num_jobs"
+((min_lmwt <= max_lmwt)) || die "--min-lmwt $min_lmwt is above --max-lmwt $max_lmwt"
+[[ -z $tuned_on ]] || need "$tuned_on/scoring_kaldi/best_wer"
 nj=$(cat "$dir/num_jobs")
 mapfile -t paths < <(seq -f "$dir/paths.%g" "$nj")
 trap 'rm -f "${paths[@]}"' EXIT

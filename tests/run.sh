@@ -2,6 +2,7 @@
 # Set up, then run the linters, the type checker and the tests. Arguments go to pytest.
 # e.g.: tests/run.sh tests/kaldi -k tables
 set -euo pipefail
+[[ ${1:-} != --help ]] || { sed -n '2,3s/^# //p' "$0"; exit; }
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
 . ./path.sh tests/requirements.txt local/mini/requirements.txt
 

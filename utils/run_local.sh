@@ -10,6 +10,8 @@ set -euo pipefail
 me=${0##*/}
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/options.sh"
 
+[[ ${1:-} != --help ]] || { _help; exit; }
+
 name='' first=1 last=1 threads=1 at_once=0 gpu=0
 while (($# > 1)); do
     case $1 in

@@ -11,12 +11,14 @@
 # It gives `root` (the toolkit's folder, wherever the script is called from), and parse_options, die, need and cores of
 # options.sh. The environment of path.sh comes last: --help and mistakes are answered before anything is installed.
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd -P)
-case " $* " in *" --help "* | *" -h "*) ;; *) echo "$0 $*" >&2 ;; esac
+case " $* " in *" --help "* | *" -h "*) ;; *) echo "$0$(printf ' %q' "$@")" >&2 ;; esac
 . "$root/utils/options.sh"
 
 usage() {  # usage N [M]: as in options.sh
     count_arguments "$@"
     . "$root/path.sh" || exit 1
+    local program=${cmd:-bash}
+    command -v "${program%% *}" > /dev/null || die "--cmd: there is no program ${program%% *}"
 }
 
 pass_on() {  # pass_on N "$@": instead of parse_options and usage where kernelam parses the options that the header names

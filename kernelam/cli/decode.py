@@ -5,12 +5,13 @@ from pathlib import Path
 import click
 
 PATH = click.Path(path_type=Path)
+ABOVE_ZERO = click.FloatRange(0, min_open=True)
 
 
 @click.command()
-@click.option("--acwt", default=0.1, help="Acoustic scale of the search.")
-@click.option("--beam", default=13.0)
-@click.option("--lattice-beam", default=8.0)
+@click.option("--acwt", type=ABOVE_ZERO, default=0.1, help="Acoustic scale of the search.")
+@click.option("--beam", type=ABOVE_ZERO, default=13.0)
+@click.option("--lattice-beam", type=ABOVE_ZERO, default=8.0)
 @click.option("--max-active", default=7000, help="Tokens followed at most.")
 @click.option("--min-active", default=200, help="Tokens followed at least.")
 @click.option("--device", default="cpu", help="cpu or cuda.")

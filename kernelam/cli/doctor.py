@@ -16,7 +16,7 @@ PROGRAMS = {
     "sctk": "NIST's scorer, for cross-checks",
     "shellcheck": "for tests/run.sh",
     "latgen-faster-mapped": "Kaldi's decoder, can stand in for ours",
-    "sbatch": "Slurm, for utils/run_slurm.sh",
+    "sbatch": "Slurm, for Kaldi's slurm.pl",
 }
 
 

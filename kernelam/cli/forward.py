@@ -31,7 +31,7 @@ def command(device: str, model: str, data: str, output: str) -> None:
             write_matrix(stream, utt, matrix)  # type: ignore[arg-type]
 
     name = output.removeprefix("ark:")
-    if re.match(r"[a-z,]+:", name):
+    if re.match(r"[a-z,]+:", name) or "|" in name:
         raise KernelamError(f"{output}: write to ark:-, ark:FILE or FILE; other ways are not supported")
     if name == "-":
         write(sys.stdout.buffer)

@@ -1,5 +1,6 @@
 """Models of p(class | x), which training fits by its gradient and decoding divides by priors."""
 
+import re
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
@@ -18,11 +19,11 @@ CHUNK = 2048  # frames scored at once: an utterance of an hour needs no more mem
 
 def find_device(name: str) -> torch.device:
     """The device of that name, if this machine has it."""
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise KernelamError(f"there is no device {name} here: {str(error).splitlines()[0]}") from None
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", name):
+        raise KernelamError(f"there is no device {name}; say cpu or cuda")
+    device = torch.device(name)
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise KernelamError(f"there is no device {name} here: PyTorch finds {torch.cuda.device_count()} GPUs")
     return device
 
 

@@ -4,8 +4,7 @@
 # e.g.: ./run.sh --nj 4
 # Without --stage, what is current is skipped; with it, everything from that stage on is done again.
 set -euo pipefail
-here=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")" && pwd -P)
-. "$here/utils/options.sh"
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/utils/options.sh"
 
 stage=            # the first stage to run, whether or not its results are current
 stop_stage=9      # the last stage to run
@@ -16,7 +15,7 @@ seed=1            # of the models
 
 parse_options "$@"
 usage 0
-cd "$here"
+cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
 . ./path.sh
 . ./cmd.sh
 . utils/stages.sh
