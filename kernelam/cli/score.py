@@ -24,7 +24,7 @@ def paths(lmwts: str, penalties: str, words: Path, lattices: Path, out: Path) ->
     from kernelam.decoding.lattice import read_lattices
     from kernelam.errors import KernelamError
     from kernelam.files import replacing
-    from kernelam.hmm.lang import read_symbols
+    from kernelam.kaldi.tables import read_symbols
     from kernelam.progress import progress
 
     symbols = {number: word for word, number in read_symbols(words).items()}

@@ -13,7 +13,7 @@ from kernelam.hmm.dictionary import Dictionary, Pronunciation
 from kernelam.hmm.lexicon import disambiguate, lexicon_fst, mark_positions, sorted_by_words
 from kernelam.hmm.topology import Topology
 from kernelam.kaldi.fst import load_fst
-from kernelam.kaldi.tables import lines
+from kernelam.kaldi.tables import lines, read_symbols
 
 _POSITIONS = {"": "nonword", "_B": "begin", "_E": "end", "_I": "internal", "_S": "singleton"}
 _PLAIN_SETS = ("silence", "nonsilence", "optional_silence", "context_indep", "disambig")
@@ -156,24 +156,6 @@ def _add_integers(text: dict[str, Rows], phone_ids: dict[str, int], word_ids: di
     text["phones/wdisambig.txt"] = ["#0"]
     text["phones/wdisambig_phones.int"] = [str(phone_ids["#0"])]
     text["phones/wdisambig_words.int"] = [str(word_ids["#0"])]
-
-
-def read_symbols(path: str | Path) -> dict[str, int]:
-    """A symbol table such as words.txt: symbol → number, each of both once."""
-    symbols: dict[str, int] = {}
-    numbers: set[int] = set()
-    for line_number, line in enumerate(lines(path), 1):
-        fields = line.split()
-        if len(fields) != 2 or not fields[1].isdecimal():
-            raise KernelamError(f"{path}, line {line_number}: not a symbol and its number")
-        symbol, number = fields[0], int(fields[1])
-        if symbol in symbols or number in numbers:
-            raise KernelamError(f"{path}, line {line_number}: {symbol} or {number} occurs twice")
-        symbols[symbol] = number
-        numbers.add(number)
-    if not symbols:
-        raise KernelamError(f"{path} is empty")
-    return symbols
 
 
 def check_phones(lang_phones: Path, model_phones: Path) -> None:

@@ -55,3 +55,25 @@ def write_table(path: str | Path, table: Mapping[str, str]) -> None:
     with replacing(path, "w") as stream:
         for key in sorted(table):
             stream.write(f"{key} {table[key]}".rstrip() + "\n")
+
+
+def read_symbols(path: str | Path) -> dict[str, int]:
+    """A symbol table such as words.txt: symbol → number, each of both once; 0 is <eps>'s."""
+    symbols: dict[str, int] = {}
+    taken: set[int] = set()
+    for number, line in enumerate(lines(path), 1):
+        fields = line.split()
+        if len(fields) != 2 or not fields[1].isdecimal() or len(fields[1]) > 9:
+            raise KernelamError(f"{path}, line {number}: expected a symbol and its number")
+        symbol, value = fields[0], int(fields[1])
+        if symbol in symbols or value in taken:
+            raise KernelamError(f"{path}, line {number}: {symbol} {value} repeats a symbol or a number")
+        if (symbol == "<eps>") != (value == 0):
+            raise KernelamError(
+                f"{path}, line {number}: {symbol} {value}; the number 0 belongs to <eps>, and only to it"
+            )
+        symbols[symbol] = value
+        taken.add(value)
+    if not symbols:
+        raise KernelamError(f"{path} is empty")
+    return symbols

@@ -17,31 +17,15 @@ from numpy.typing import NDArray
 
 from kernelam.errors import KernelamError
 from kernelam.files import replacing
+from kernelam.kaldi.tables import read_symbols
 from kernelam.lm.arpa import ArpaModel, Ints, read_arpa
-from kernelam.lm.text import BOS, EOS, byte_lines, decode
+from kernelam.lm.text import BOS, EOS
 from kernelam.progress import say
 
 FST_MAGIC = 2125659606
 FST_PROPERTIES = 0x10000003  # expanded, mutable, sorted by input label
 LN10 = math.log(10)
 Floats = NDArray[np.float64]
-
-
-def read_symbols(path: str | Path) -> dict[str, int]:
-    """words.txt: word → number, each once."""
-    symbols: dict[str, int] = {}
-    taken: set[int] = set()
-    for number, fields in byte_lines(path):
-        if len(fields) != 2 or not fields[1].isdigit() or len(fields[1]) > 9:
-            raise KernelamError(f"{path}, line {number}: expected a word and its number")
-        word, value = decode(fields[0], path, number), int(fields[1])
-        if word in symbols or value in taken:
-            raise KernelamError(f"{path}, line {number}: {word} {value} repeats a word or a number")
-        if (word == "<eps>") != (value == 0):
-            raise KernelamError(f"{path}, line {number}: {word} {value}; the number 0 belongs to <eps>, and only to it")
-        symbols[word] = value
-        taken.add(value)
-    return symbols
 
 
 def write_grammar(arpa: str | Path, words: str | Path, fst: str | Path) -> None:

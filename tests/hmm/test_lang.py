@@ -8,9 +8,10 @@ import pytest
 
 from kernelam.errors import KernelamError
 from kernelam.hmm.dictionary import Pronunciation
-from kernelam.hmm.lang import Lang, check_phones, prepare_lang, read_symbols
+from kernelam.hmm.lang import Lang, check_phones, prepare_lang
 from kernelam.hmm.lexicon import disambiguate, mark_positions
 from kernelam.kaldi.fst import Fst, load_fst, parse
+from kernelam.kaldi.tables import read_symbols
 
 
 def text_files(directory: Path) -> dict[str, bytes]:
@@ -132,8 +133,8 @@ def test_symbol_tables(tmp_path: Path) -> None:
     path = tmp_path / "words.txt"
     for text, message in [
         ("", "is empty"),
-        ("a 1\nb\n", "line 2: not a symbol"),
-        ("a 1\na 2\n", "line 2: a or 2 occurs"),
+        ("a 1\nb\n", "line 2: expected a symbol"),
+        ("a 1\na 2\n", "line 2: a 2 repeats"),
     ]:
         path.write_text(text)
         with pytest.raises(KernelamError, match=message):

@@ -10,8 +10,9 @@ import kaldifst
 import pytest
 
 from kernelam.errors import KernelamError
+from kernelam.kaldi.tables import read_symbols
 from kernelam.lm.arpa import read_arpa, write_arpa
-from kernelam.lm.fst import read_symbols, write_grammar
+from kernelam.lm.fst import write_grammar
 from kernelam.lm.kneser_ney import estimate
 
 ARPA = r"""\data\
@@ -203,9 +204,9 @@ def test_misplaced_sentence_ends_are_dropped(words: Path, capsys: pytest.Capture
     [
         (ARPA.replace("-0.7\tb", "-0.x\tb"), None, "lm, line 9: -0.x is not a number"),
         (ARPA, "<eps> 0\na 1\n", "words.txt has no #0"),
-        (ARPA, "<eps> 0\na x\n", "words.txt, line 2: expected a word and its number"),
-        (ARPA, "<eps> 0\na 1\na 2\n", "words.txt, line 3: a 2 repeats a word or a number"),
-        (ARPA, "<eps> 0\na 1\nb 1\n", "words.txt, line 3: b 1 repeats a word or a number"),
+        (ARPA, "<eps> 0\na x\n", "words.txt, line 2: expected a symbol and its number"),
+        (ARPA, "<eps> 0\na 1\na 2\n", "words.txt, line 3: a 2 repeats a symbol or a number"),
+        (ARPA, "<eps> 0\na 1\nb 1\n", "words.txt, line 3: b 1 repeats a symbol or a number"),
         (ARPA, "a 0\nb 1\n#0 2\n", "words.txt, line 1: a 0; the number 0 belongs to <eps>"),
         (ARPA, "<eps> 0\nz 1\n#0 2\n", "have no word in common"),
         (ARPA.replace("</s>", "d"), None, "lm has no </s> among its 1-grams: no sentence can end"),
