@@ -1,5 +1,6 @@
 """Files that are either whole or not there."""
 
+import fcntl
 import gzip
 import io
 import os
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from kernelam.errors import KernelamError
+from kernelam.progress import say
 
 
 @contextmanager
@@ -43,3 +45,22 @@ def replacing(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
         raise KernelamError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
         partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Hold `folder`, made if need be, against other processes that do the same; the second one waits for the first.
+
+    The lock is the kernel's and ends with the process, however it ends.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"another process is at work in {folder}: waiting for it to end")
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from kernelam.errors import KernelamError
+from kernelam.files import alone_in
 from kernelam.frames.batches import Batches
 from kernelam.frames.store import FrameStore
 from kernelam.frontend.pipeline import Pipeline
@@ -46,6 +47,18 @@ def train_model(
 ) -> None:
     """Check, pack frames, train, save; a directory whose model has the same inputs and settings is left as it is."""
     transitions = check_alignments(given)
+    with alone_in(given.folder):
+        _train(given, transitions, build, settings, options, device)
+
+
+def _train(
+    given: TrainingInput,
+    transitions: TransitionModel,
+    build: BuildModel,
+    settings: dict[str, Any],
+    options: SgdOptions,
+    device: str,
+) -> None:
     work = given.folder / "frames"
     stores = [
         pack(data, ali, transitions, given.pipeline, work / name)

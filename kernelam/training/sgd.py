@@ -40,17 +40,21 @@ def choose_rate(
     for rate in options.rates:
         model.initialise(options.seed)
         batches = train.shuffled(options.batch, options.seed, epoch=0, frames=frames)
-        _pass(model, progress(batches, f"rate {rate:g}", -(-frames // options.batch)), rate)
+        _, seen = _pass(model, progress(batches, f"rate {rate:g}", -(-frames // options.batch)), rate)
         metrics = evaluate(model, heldout)
         say(f"learning rate {rate:g} on {frames} frames: heldout {describe(metrics)}")
-        tried.append({"rate": rate, "frames": frames, **metrics})
+        tried.append({"rate": rate, "frames": seen, **metrics})
     tried.sort(key=lambda row: row[options.metric] if math.isfinite(row[options.metric]) else math.inf)
+    best = tried[0]["rate"]
     if not tried[0][options.metric] < untrained:
         rates = ", ".join(f"{rate:g}" for rate in options.rates)
         raise KernelamError(
             f"no learning rate of {rates} lowered the heldout {options.metric} of the untrained model, {untrained:.3f}:"
             " try lower --rates"
         )
+    if len(tried) > 1 and best in (end := (min(options.rates), max(options.rates))):
+        side = "lower" if best == end[0] else "higher"
+        say(f"the best learning rate, {best:g}, is at the edge of those tried: {side} --rates may do better")
     return tried
 
 
@@ -79,7 +83,12 @@ def fit(
         model.initialise(options.seed)
         rule = Halving(search[0]["rate"], first[options.metric], max_halvings=options.max_halvings)
         epochs: list[dict[str, Any]] = [
-            {"epoch": 0, "search": search, **first, "seconds": round(time.monotonic() - clock, 2)}
+            {
+                "epoch": 0,
+                "search": [_jsonable(row) for row in search],
+                **first,
+                "seconds": round(time.monotonic() - clock, 2),
+            }
         ]
     else:
         tensors, about = saved
@@ -92,18 +101,26 @@ def fit(
         epochs.append(_epoch(model, train, heldout, options, rule, len(epochs)))
         checkpoint.write(path, model.parameters, {"rule": asdict(rule), "epochs": epochs}, fingerprint)
         with replacing(folder / "epochs.jsonl", "w") as stream:
-            stream.writelines(json.dumps(row) + "\n" for row in epochs)
+            stream.writelines(json.dumps(row, allow_nan=False) + "\n" for row in epochs)
     return epochs
 
 
-def _pass(model: PosteriorModel, batches: Iterable[tuple[Tensor, Tensor]], rate: float) -> float:
-    """The summed loss of a pass of steps, which ends early when it has diverged."""
-    total = torch.zeros((), dtype=torch.float64, device=model.device)
+def _pass(model: PosteriorModel, batches: Iterable[tuple[Tensor, Tensor]], rate: float) -> tuple[float, int]:
+    """The summed loss and the frames of a pass of steps, which ends early when it has diverged."""
+    total, frames = torch.zeros((), dtype=torch.float64, device=model.device), 0
     for number, (x, labels) in enumerate(batches, 1):
         total += model.step(x, labels, rate)
+        frames += len(labels)
         if number % 64 == 0 and not math.isfinite(total):  # to look is to wait for the device
             break
-    return float(total)
+    return float(total), frames
+
+
+def _jsonable(row: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no NaN: what diverged is null."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()
+    }
 
 
 def _epoch(
@@ -112,24 +129,27 @@ def _epoch(
     start = {name: tensor.detach().clone() for name, tensor in model.parameters.items()}
     rate, clock = rule.rate, time.monotonic()
     batches = train.shuffled(options.batch, options.seed, number)
-    loss = _pass(model, progress(batches, f"epoch {number}", -(-len(train) // options.batch)), rate)
+    loss, frames = _pass(model, progress(batches, f"epoch {number}", -(-len(train) // options.batch)), rate)
     metrics = evaluate(model, heldout)
     kept, halved = rule.judge(metrics[options.metric])
     if not kept:
         _assign(model, start)
     seconds = time.monotonic() - clock
-    verdict = ("" if kept else ", reverted") + (", rate halved" if halved else "")
+    short = "" if frames == len(train) else f", diverged after {frames} frames"
+    verdict = short + ("" if kept else ", reverted") + (", rate halved" if halved else "")
     say(f"epoch {number}: rate {rate:g}, heldout {describe(metrics)}{verdict} ({seconds:.0f} s)")
-    return {
-        "epoch": number,
-        "rate": rate,
-        "train_ce": loss / len(train),
-        **metrics,
-        "kept": kept,
-        "halved": halved,
-        "frames": len(train),
-        "seconds": round(seconds, 2),
-    }
+    return _jsonable(
+        {
+            "epoch": number,
+            "rate": rate,
+            "train_ce": loss / frames,
+            **metrics,
+            "kept": kept,
+            "halved": halved,
+            "frames": frames,
+            "seconds": round(seconds, 2),
+        }
+    )
 
 
 @torch.no_grad()

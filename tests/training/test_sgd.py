@@ -118,3 +118,21 @@ def test_divergence_at_every_rate_is_a_sentence(sets, tmp_path):
     options = sgd.SgdOptions(rates=(1e38, float("inf")), search_frames=600, batch=32)
     with pytest.raises(KernelamError, match=r"no learning rate of 1e\+38, inf lowered the heldout ce"):
         sgd.fit(model(), *sets, options, tmp_path, "f")
+
+
+def test_an_epoch_that_diverges_is_broken_off_and_told_without_nan(sets, tmp_path, monkeypatch):
+    monkeypatch.setattr(sgd, "choose_rate", lambda *_: [{"rate": float("inf"), "frames": 300, "ce": float("nan")}])
+    options = sgd.SgdOptions(rates=(float("inf"),), search_frames=300, batch=2, max_epochs=1)
+    trained = model()
+    sgd.fit(trained, *sets, options, tmp_path, "f")
+    search, epoch = (json.loads(line) for line in (tmp_path / "epochs.jsonl").read_text().splitlines())
+    assert search["search"][0]["ce"] is None
+    assert (epoch["ce"], epoch["train_ce"], epoch["kept"], epoch["frames"]) == (None, None, False, 128)
+    assert all(torch.isfinite(tensor).all() for tensor in trained.parameters.values())
+
+
+@pytest.mark.parametrize(("rates", "side"), [((1e-3, 1e-2), "higher"), ((4.0, 1e38), "lower")])
+def test_a_rate_at_the_edge_of_those_tried_is_said(sets, tmp_path, capsys, rates, side):
+    options = sgd.SgdOptions(rates=rates, search_frames=600, batch=32, max_epochs=1)
+    sgd.fit(model(), *sets, options, tmp_path, "f")
+    assert f"at the edge of those tried: {side} --rates may do better" in capsys.readouterr().err
