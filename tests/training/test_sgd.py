@@ -128,7 +128,7 @@ def test_an_epoch_that_diverges_is_broken_off_and_told_without_nan(sets, tmp_pat
     search, epoch = (json.loads(line) for line in (tmp_path / "epochs.jsonl").read_text().splitlines())
     assert search["search"][0]["ce"] is None
     assert (epoch["ce"], epoch["train_ce"], epoch["kept"], epoch["frames"]) == (None, None, False, 128)
-    assert all(torch.isfinite(tensor).all() for tensor in trained.parameters.values())
+    assert all(torch.isfinite(tensor).all() for tensor in trained.arrays().values())
 
 
 @pytest.mark.parametrize(("rates", "side"), [((1e-3, 1e-2), "higher"), ((4.0, 1e38), "lower")])
