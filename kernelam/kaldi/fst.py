@@ -20,6 +20,7 @@ _MAGIC, _SYMBOLS_MAGIC = 2125659606, 2125658996
 _HAS_ISYMBOLS, _HAS_OSYMBOLS, _IS_ALIGNED = 1, 2, 4
 _EXPANDED, _MUTABLE = 1, 2  # the only properties we claim; OpenFst works out the others
 ARC = np.dtype([("ilabel", "<i4"), ("olabel", "<i4"), ("weight", "<f4"), ("nextstate", "<i4")])
+_VECTOR_STATE = np.dtype([("final", "<f4"), ("narcs", "<i8")])
 _CONST_STATE = np.dtype(
     [("final", "<f4"), ("pos", "<u4"), ("narcs", "<u4"), ("niepsilons", "<u4"), ("noepsilons", "<u4")]
 )
@@ -59,13 +60,12 @@ class Fst:
 
     def vector_bytes(self) -> bytes:
         """A vector FST: each state's final weight and number of arcs, then its arcs."""
-        words = np.zeros(3 * len(self.final) + 4 * len(self.arcs), "<u4")
-        states = 3 * np.arange(len(self.final)) + 4 * self.offsets[:-1]
-        words[states] = self.final.view("<u4")
-        words[states + 1] = np.diff(self.offsets)
-        where = 3 * (self.source + 1) + 4 * np.arange(len(self.arcs))
-        words[where[:, None] + np.arange(4)] = self.arcs.view("<u4").reshape(-1, 4)
-        return self._header("vector", _EXPANDED | _MUTABLE, 0) + words.tobytes()
+        states = np.empty(len(self.final), _VECTOR_STATE)
+        states["final"], states["narcs"] = self.final, np.diff(self.offsets)
+        of_arcs = _words_of_arcs(self.offsets)
+        words = np.empty(len(of_arcs), "<u4")
+        words[of_arcs], words[~of_arcs] = self.arcs.view("<u4"), states.view("<u4")
+        return b"".join([self._header("vector", _EXPANDED | _MUTABLE, 0), words.data])
 
     def const_bytes(self) -> bytes:
         """A const FST, the form in which Kaldi keeps decoding graphs: all states, then all arcs."""
@@ -182,10 +182,13 @@ def _parse_vector(data: bytes, position: int, start: int, num_states: int) -> Fs
         offsets[number + 1] = offsets[number] + count
         position += 12 + 16 * count
     words = np.frombuffer(data, "<u4", (position - begin) // 4, begin)
-    keep = np.ones(len(words), bool)
-    heads = 3 * np.arange(num_states) + 4 * offsets[:-1]
-    keep[(heads[:, None] + np.arange(3)).ravel()] = False
-    return Fst(start, final, offsets, words[keep].view(ARC))
+    return Fst(start, final, offsets, words[_words_of_arcs(offsets)].view(ARC))
+
+
+def _words_of_arcs(offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """By 4-byte word of a vector FST's body: whether it is one of an arc's four or one of a state's three."""
+    lengths = np.stack([np.full(len(offsets) - 1, 3), 4 * np.diff(offsets)], axis=1)
+    return np.repeat(np.tile([False, True], len(lengths)), lengths.ravel())
 
 
 def _parse_const(data: bytes, position: int, start: int, num_states: int, num_arcs: int, aligned: bool) -> Fst:

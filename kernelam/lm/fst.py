@@ -7,8 +7,6 @@ history, so they form no cycle, and no state has two arcs with one input label.
 """
 
 import math
-import struct
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelam.errors import KernelamError
-from kernelam.files import replacing
+from kernelam.kaldi.fst import ARC, Fst
 from kernelam.kaldi.tables import read_symbols
 from kernelam.lm.arpa import ArpaModel, Ints, read_arpa
 from kernelam.lm.text import BOS, EOS
 from kernelam.progress import say
 
-FST_MAGIC = 2125659606
-FST_PROPERTIES = 0x10000003  # expanded, mutable, sorted by input label
 LN10 = math.log(10)
-Floats = NDArray[np.float64]
 
 
 def write_grammar(arpa: str | Path, words: str | Path, fst: str | Path) -> None:
@@ -49,9 +44,7 @@ def write_grammar(arpa: str | Path, words: str | Path, fst: str | Path) -> None:
     if lost:
         missing = len(model.words) - len(kept.words)
         say(f"warning: {lost} n-grams of {arpa} ({missing} of its words not in {words}) are left out of {fst}")
-    arrays = to_arrays(kept, symbols)
-    with replacing(fst) as stream:
-        stream.write(arrays.vector_fst())
+    to_fst(kept, symbols).save(fst)
 
 
 def _usable(model: ArpaModel, symbols: dict[str, int]) -> ArpaModel:
@@ -61,38 +54,6 @@ def _usable(model: ArpaModel, symbols: dict[str, int]) -> ArpaModel:
     for n in range(2, model.order + 1):
         keep.append((model.last(n) != bos) & (model.last(n - 1)[model.prefix(n)] != eos))
     return model.subset(keep)
-
-
-@dataclass
-class Arrays:
-    """A transducer: its start, the final weight of each state (inf: none), and the arcs, sorted by source and input."""
-
-    start: int
-    final: Floats
-    source: Ints
-    ilabel: Ints
-    olabel: Ints
-    weight: Floats
-    into: Ints
-
-    def vector_fst(self) -> bytes:
-        """OpenFst's file of type vector, arcs standard: a header, then each state with its arcs, in 4-byte units.
-
-        A million arcs take a fraction of a second so, and several when each is added through a library.
-        """
-        states, arcs = len(self.final), len(self.source)
-        count = np.bincount(self.source, minlength=states)
-        body = np.zeros(3 * states + 4 * arcs, "<i4")
-        at = 3 * np.arange(states) + 4 * (np.cumsum(count) - count)
-        body[at] = self.final.astype("<f4").view("<i4")
-        body[at + 1] = count  # an 8-byte integer, whose upper half stays 0
-        at = 3 * (self.source + 1) + 4 * np.arange(arcs)
-        body[at], body[at + 1] = self.ilabel, self.olabel
-        body[at + 2], body[at + 3] = self.weight.astype("<f4").view("<i4"), self.into
-        names = b"".join(struct.pack("<i", len(name)) + name for name in (b"vector", b"standard"))
-        header = struct.pack("<i", FST_MAGIC) + names
-        header += struct.pack("<iiQqqq", 2, 0, FST_PROPERTIES, self.start, states, 0)  # 0: arcs are counted by state
-        return header + body.tobytes()
 
 
 class _Nodes:
@@ -146,8 +107,8 @@ class _Nodes:
             self.cost[here] = self.backoff[here] + self.cost[back]
 
 
-def to_arrays(model: ArpaModel, symbols: dict[str, int]) -> Arrays:
-    """G of a model all of whose words but <s> and </s> are in `symbols`; write_grammar checks the rest."""
+def to_fst(model: ArpaModel, symbols: dict[str, int]) -> Fst:
+    """G of a model all of whose words but <s> and </s> are in `symbols`, its arcs sorted by input label."""
     nodes = _Nodes(model)
     label = np.array([symbols.get(word, 0) for word in model.words])
     final = np.full(len(nodes.alive), np.inf)
@@ -165,16 +126,10 @@ def to_arrays(model: ArpaModel, symbols: dict[str, int]) -> Arrays:
             node, back = node[alive], nodes.back[n][alive]
             disambig = np.full(len(node), symbols["#0"])
             parts.append((node, disambig, np.zeros_like(node), nodes.backoff[node], back))
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    order = np.lexsort((columns[1], columns[0]))
-    source, ilabel, olabel, weight, into = (column[order] for column in columns)
+    source, ilabel, olabel, weight, into = (np.concatenate(column) for column in zip(*parts, strict=True))
     state = np.cumsum(nodes.alive) - 1
-    return Arrays(
-        start=int(state[nodes.start]),
-        final=final[nodes.alive],
-        source=state[source],
-        ilabel=ilabel,
-        olabel=olabel,
-        weight=weight + nodes.cost[into],
-        into=state[nodes.target[into]],
-    )
+    arcs = np.empty(len(source), ARC)
+    arcs["ilabel"], arcs["olabel"] = ilabel, olabel
+    arcs["weight"], arcs["nextstate"] = weight + nodes.cost[into], state[nodes.target[into]]
+    order = np.argsort(ilabel, kind="stable")
+    return Fst.of(int(state[nodes.start]), final[nodes.alive], state[source[order]], arcs[order])
