@@ -21,14 +21,14 @@ data=$1 lang=$2 src=$3 dir=$4
 
 need "$data/feats.scp" "$data/text" "$lang/L.fst" "$src/final.mdl" "$src/tree"
 mkdir -p "$dir/log"
-rm -f "$dir"/num_jobs "$dir"/ali.*.gz
-"$root/utils/split_data.sh" --per-utt "$data" "$nj"
+rm -rf "$dir"/num_jobs "$dir"/ali.*.gz "$dir"/split*utt
+kernelam data split --per-utt --dest "$dir" "$data" "$nj"
 for name in final.mdl tree phones.txt cmvn_opts delta_opts splice_opts final.mat; do
     [[ ! -e $src/$name ]] || cp "$src/$name" "$dir/$name"
 done
 # shellcheck disable=SC2086  # several words
 $cmd JOB=1:"$nj" "$dir/log/align.JOB.log" \
     kernelam align $scale_opts --boost-silence "$boost_silence" \
-    "$src" "$data/split${nj}utt/JOB" "$lang" "$dir/ali.JOB.gz"
+    "$src" "$dir/split${nj}utt/JOB" "$lang" "$dir/ali.JOB.gz"
 echo "$nj" > "$dir/num_jobs"
 echo "$0: aligned $data, alignments in $dir" >&2

@@ -25,12 +25,12 @@ src=$(dirname "$dir")
 
 need "$graph/HCLG.fst" "$graph/words.txt" "$data/feats.scp" "$src/final.mdl"
 mkdir -p "$dir/log"
-rm -rf "$dir"/num_jobs "$dir"/lat.*.gz "$dir"/wer_* "$dir"/scoring_kaldi
-"$root/utils/split_data.sh" --per-utt "$data" "$nj"
+rm -rf "$dir"/num_jobs "$dir"/lat.*.gz "$dir"/split*utt "$dir"/wer_* "$dir"/scoring_kaldi
+kernelam data split --per-utt --dest "$dir" "$data" "$nj"
 $cmd JOB=1:"$nj" "$dir/log/decode.JOB.log" \
     kernelam decode --acwt "$acwt" --beam "$beam" --lattice-beam "$lattice_beam" \
     --max-active "$max_active" --min-active "$min_active" --device "$device" \
-    "$graph" "$src" "$data/split${nj}utt/JOB" "$dir/lat.JOB.gz"
+    "$graph" "$src" "$dir/split${nj}utt/JOB" "$dir/lat.JOB.gz"
 echo "$nj" > "$dir/num_jobs"
 # shellcheck disable=SC2086  # several words
 $skip_scoring || "$root/steps/score.sh" --cmd "$cmd" ${tuned_on:+--tuned-on "$tuned_on"} $scoring_opts "$data" "$graph" "$dir"

@@ -20,7 +20,9 @@ need "$data/text" "$lang/words.txt" "$dir/num_jobs"
 ((min_lmwt <= max_lmwt)) || die "--min-lmwt $min_lmwt is above --max-lmwt $max_lmwt"
 [[ -z $tuned_on ]] || need "$tuned_on/scoring_kaldi/best_wer"
 nj=$(cat "$dir/num_jobs")
-mapfile -t paths < <(seq -f "$dir/paths.%g" "$nj")
+[[ $nj =~ ^[1-9][0-9]*$ ]] || die "$dir/num_jobs does not hold a number of jobs"
+paths=()
+for ((job = 1; job <= nj; job++)); do paths+=("$dir/paths.$job"); done
 trap 'rm -f "${paths[@]}"' EXIT
 $cmd JOB=1:"$nj" "$dir/log/paths.JOB.log" \
     kernelam score paths --lmwts "$(seq -s ' ' "$min_lmwt" "$max_lmwt")" --penalties "$word_ins_penalty" \

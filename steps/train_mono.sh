@@ -26,9 +26,8 @@ data=$1 lang=$2 dir=$3
 
 need "$data/feats.scp" "$data/text" "$lang/L.fst" "$lang/topo"
 mkdir -p "$dir/log"
-rm -f "$dir"/final.mdl "$dir"/model.json "$dir"/num_jobs "$dir"/ali.*.gz
-"$root/utils/split_data.sh" --per-utt "$data" "$nj"
-sdata=$data/split${nj}utt
+rm -rf "$dir"/final.mdl "$dir"/model.json "$dir"/num_jobs "$dir"/ali.*.gz "$dir"/split*utt
+kernelam data split --per-utt --dest "$dir" "$data" "$nj"
 echo "$nj" > "$dir/num_jobs"
 
 $cmd "$dir/log/init.log" kernelam gmm init --cmvn-opts "$cmvn_opts" --delta-order "$delta_order" "$data" "$lang" "$dir"
@@ -36,7 +35,7 @@ equal=true gauss=0
 for ((x = 0; x < num_iters; x++)); do
     $cmd JOB=1:"$nj" "$dir/log/align.$x.JOB.log" \
         kernelam align --equal "$equal" --frames "$dir/frames" --boost-silence "$boost_silence" \
-        "$dir/$x.mdl" "$sdata/JOB" "$lang" "$dir/ali.JOB.gz"
+        "$dir/$x.mdl" "$dir/split${nj}utt/JOB" "$lang" "$dir/ali.JOB.gz"
     equal=false
     ((x < 1 || x > max_iter_inc)) || gauss=$((totgauss * x / max_iter_inc))
     $cmd "$dir/log/update.$x.log" \

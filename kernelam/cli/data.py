@@ -23,13 +23,14 @@ def fix(data: str) -> None:
 
 @command.command()
 @click.option("--per-utt", is_flag=True, help="Split by utterance, not by speaker.")
+@click.option("--dest", help="Make the split in this folder, not in DATA.")
 @click.argument("data")
 @click.argument("nj", type=click.IntRange(min=1))
-def split(per_utt: bool, data: str, nj: int) -> None:
+def split(per_utt: bool, dest: str | None, data: str, nj: int) -> None:
     """Split DATA for NJ jobs: DATA/split<NJ>/1 and so on."""
     from kernelam.kaldi import dataselect
 
-    dataselect.split(data, nj, per_utt=per_utt)
+    dataselect.split(data, nj, per_utt=per_utt, dest=dest)
 
 
 @command.command()

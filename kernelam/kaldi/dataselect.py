@@ -37,11 +37,14 @@ def _copy_stm(data: DataDir, folder: Path, utts: Sequence[str]) -> None:
                 stream.write(line + "\n")
 
 
-def split(path: str | Path, nj: int, *, per_utt: bool = False) -> Path:
-    """`split<nj>/1` … by speaker, or `split<nj>utt/1` … by utterance; made anew only if the source has changed."""
+def split(path: str | Path, nj: int, *, per_utt: bool = False, dest: str | Path | None = None) -> Path:
+    """`split<nj>/1` … by speaker, or `split<nj>utt/1` … by utterance; made anew only if the source has changed.
+
+    They are made in `dest`, or in the data directory itself, as Kaldi makes them.
+    """
     data = DataDir(path)
-    folder = data.path / (f"split{nj}utt" if per_utt else f"split{nj}")
-    stamp = "".join(
+    folder = Path(dest or data.path) / (f"split{nj}utt" if per_utt else f"split{nj}")
+    stamp = f"{data.path.resolve()}\n" + "".join(
         f"{name} {(data.path / name).stat().st_size} {(data.path / name).stat().st_mtime_ns}\n"
         for name in (*data.names, *filter(data.has, CONSTANTS))
     )

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,9 +17,12 @@ SCRIPTS = sorted(
 PATH_SH = """echo setting up >&2
 PATH=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/utils/bin:$PATH
 """
-KERNELAM = """#!/usr/bin/env bash
+KERNELAM = f"""#!/usr/bin/env bash
 printf '<%s>' "$@" | tee -a calls
-case $1 in align | decode) exit 1 ;; esac
+case "$1 $2" in
+    "data split") PYTHONPATH='{ROOT}' exec '{sys.executable}' -m kernelam "$@" ;;
+    align* | decode*) exit "${{FAIL:-0}}" ;;
+esac
 """
 INPUTS = (
     "feats.scp",
@@ -50,7 +54,7 @@ def run(toolkit: Path, tmp_path: Path) -> Run:
     """Call a script in a folder where `data` has every file that a script needs."""
     (tmp_path / "data").mkdir()
     for name in INPUTS:
-        (tmp_path / "data" / name).write_text("a b\n")
+        (tmp_path / "data" / name).write_text("a a\n")
 
     def call(script: str, *args: str) -> subprocess.CompletedProcess[str]:
         command = [toolkit / script, *args]
@@ -108,14 +112,81 @@ def test_training(run: Run, tmp_path: Path, kind: str) -> None:
     ],
 )
 def test_what_an_earlier_run_left_is_gone_when_jobs_fail(
-    run: Run, tmp_path: Path, script: str, args: list[str], old: list[str]
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, args: list[str], old: list[str]
 ) -> None:
+    monkeypatch.setenv("FAIL", "1")
     folder = tmp_path / args[-1]
     folder.mkdir()
     for name in old:
         (folder / name).write_text("9\n")
-    assert run(script, "--nj", "1", *args).returncode == 1
+    failed = run(script, "--nj", "1", *args)
+    assert failed.returncode == 1
+    assert "job failed" in failed.stderr
     assert not [name for name in old if (folder / name).exists()]
+
+
+def listing(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("script", "args"),
+    [
+        ("steps/align_si.sh", "--nj 3 four data data exp/x"),
+        ("steps/decode.sh", "--nj 3 --skip-scoring true data four exp/x"),
+        ("steps/train_mono.sh", "--nj 3 --num-iters 1 four data exp/x"),
+    ],
+)
+def test_a_split_is_made_in_the_output_folder(run: Run, tmp_path: Path, script: str, args: str) -> None:
+    for name in ("four/utt2spk", "four/text", "four/feats.scp", "data/topo", "exp/final.mdl", "exp/x/0.mdl"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("".join(f"a-{number} a\n" for number in range(4)))
+    (tmp_path / "exp/x/split9utt/9").mkdir(parents=True)
+    before = listing(tmp_path / "four")
+    done = run(script, *args.split())
+    assert done.returncode == 0, done.stderr
+    assert listing(tmp_path / "four") == before
+    assert sorted(path.name for path in (tmp_path / "exp/x").glob("split*")) == ["split3utt"]
+    calls = (tmp_path / "calls").read_text()
+    for job in (1, 2, 3):
+        assert f"<exp/x/split3utt/{job}>" in calls
+    parts = [(tmp_path / f"exp/x/split3utt/{job}/text").read_bytes() for job in (1, 2, 3)]
+    assert b"".join(parts) == before["text"]
+
+
+@pytest.mark.parametrize("kind", ["mfcc", "fbank"])
+def test_features(run: Run, tmp_path: Path, kind: str) -> None:
+    """Splits are with the logs, parts with the features; neither needs a place in the data directory."""
+    data, out = tmp_path / "data", tmp_path / "50%d off"
+    for name in ("utt2spk", "text", "wav.scp", "cmvn.scp", "feats.scp"):
+        (data / name).write_text("a a\nb b\n")
+    expected = listing(data)
+    expected[".backup/feats.scp"] = expected.pop("feats.scp")
+    assert "  --write-utt2num-frames true " in run(f"steps/make_{kind}.sh", "--help").stdout
+    args = ["--nj", "9", "--compress", "false", f"--{kind}-config", "data/text", "data", f"{out}/log", str(out)]
+    done = run(f"steps/make_{kind}.sh", *args)
+    assert done.returncode == 0, done.stderr
+    assert listing(data) == expected
+    calls = (tmp_path / "calls").read_text()
+    name, options = f"raw_{kind}_data", "<--config><data/text><--compress><false>"
+    for job in (1, 2):
+        assert f"<features><{kind}>{options}<{out}/log/{name}/split2utt/{job}><{out}/{name}.parts/{job}>" in calls
+    assert calls.endswith(f"<data><{out}/{name}.ark><{out}/{name}.parts/1><{out}/{name}.parts/2>")
+
+
+def test_scoring_under_a_folder_with_a_per_cent_sign(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "50%d off/decode"
+    folder.mkdir(parents=True)
+    (folder / "num_jobs").write_text("2\n")
+    done = run("steps/score.sh", "data", "data", str(folder))
+    assert done.returncode == 0, done.stderr
+    assert (
+        (tmp_path / "calls").read_text().endswith(f"<score><write><data><{folder}><{folder}/paths.1><{folder}/paths.2>")
+    )
+    (folder / "num_jobs").write_text("two\n")
+    done = run("steps/score.sh", "data", "data", str(folder))
+    assert done.returncode == 1
+    assert f"{folder}/num_jobs does not hold a number of jobs" in done.stderr
 
 
 def test_scales_of_alignment_are_kaldi_options(run: Run, tmp_path: Path) -> None:
