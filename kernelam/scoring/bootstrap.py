@@ -41,7 +41,6 @@ class Comparison:
     difference: float  # rate of the system - rate of the baseline: negative is better
     interval: tuple[float, float]  # the central 95 % of the replicates' differences
     p: float  # two-sided: twice the share of replicates on the other side of zero, or on it
-    improved: float  # share of replicates in which the system makes fewer errors than the baseline
 
 
 def bootstrap(
@@ -73,7 +72,7 @@ def compare(
     p = min(1.0, max(float(p), 2.0 ** (1 - units.shape[1])))
     low, high = np.quantile(delta[words > 0] / words[words > 0], [0.025, 0.975])
     difference = system.total.rate - baseline.total.rate
-    return Comparison(difference, (float(low), float(high)), p, float(np.mean(delta < 0)))
+    return Comparison(difference, (float(low), float(high)), p)
 
 
 def _check_same_references(a: WerResult, b: WerResult) -> None:

@@ -34,13 +34,10 @@ _WEIGHTS = r"(\d+)_(-?\d+(?:\.\d+)?)"
 
 @dataclass(frozen=True)
 class Scored:
-    """The chosen point of a decode directory, and the best one of its grid."""
+    """The chosen point of a decode directory."""
 
     weights: Weights
     result: WerResult
-    oracle: Weights
-    oracle_result: WerResult
-    interval: tuple[float, float] | None
 
 
 def score_directory(
@@ -79,7 +76,7 @@ def score_directory(
     _replace_all(directory, files)
 
     _warn(directory, points[best], edges(best, points) if tuned_on is None else [])
-    return Scored(best, points[best], oracle, points[oracle], boot.interval)
+    return Scored(best, points[best])
 
 
 def read_weights(directory: str | Path) -> Weights:

@@ -10,7 +10,7 @@ import numpy as np
 
 from kernelam.errors import KernelamError
 from kernelam.kaldi.tables import read_table
-from kernelam.scoring.alignment import ErrorCounts, TokenMap, count_errors
+from kernelam.scoring.alignment import ErrorCounts, count_errors
 
 Transcripts = Mapping[str, Sequence[str]]
 """Utterance → words."""
@@ -59,12 +59,7 @@ def _percent(part: int, whole: int) -> str:
     return f"{np.float32(100.0 * part / whole):.2f}"
 
 
-def compute_wer(
-    refs: Transcripts,
-    hyps: Transcripts,
-    mode: Literal["all", "present", "strict"] = "all",
-    token_map: TokenMap = list,
-) -> WerResult:
+def compute_wer(refs: Transcripts, hyps: Transcripts, mode: Literal["all", "present", "strict"] = "all") -> WerResult:
     """Score `hyps` against `refs`.
 
     A missing hypothesis counts as all deletions (all), is left out of the rate (present), or is an error (strict).
@@ -80,9 +75,7 @@ def compute_wer(
     if missing and mode == "strict":
         raise KernelamError(f"{len(missing)} of {len(refs)} utterances have no hypothesis, first {missing[0]}")
     scored = sorted(hyps if mode == "present" else refs)
-    result = WerResult(
-        {utt: count_errors(token_map(refs[utt]), token_map(hyps.get(utt, ()))) for utt in scored}, missing
-    )
+    result = WerResult({utt: count_errors(refs[utt], hyps.get(utt, ())) for utt in scored}, missing)
     if result.total.ref_words == 0:
         raise KernelamError(f"the reference of the {len(scored)} utterances to score has no words: there is no rate")
     return result

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelam.scoring.alignment import ErrorCounts, align, count_errors, to_characters
+from kernelam.scoring.wer import read_transcripts
 
 tokens = st.lists(st.sampled_from("abcd"), max_size=9)
 
@@ -85,12 +86,8 @@ def test_characters() -> None:
 @pytest.mark.parametrize("name", ["tri1.dev", "tri1.test", "tri3.dev", "tri3.test"])
 def test_alignments_are_those_of_align_text(corpora: Path, name: str) -> None:
     folder = corpora / "kaldi-timit-sample/expected/compute-wer"
-
-    def table(file: str) -> dict[str, list[str]]:
-        return {line.split()[0]: line.split()[1:] for line in (folder / file).read_text().splitlines()}
-
-    refs, hyps = table(f"{name}.ref.txt"), table(f"{name}.lmwt7.hyp.txt")
+    files = (f"{name}.ref.txt", f"{name}.lmwt7.hyp.txt", f"{name}.lmwt7.align-text.txt")
+    refs, hyps, theirs = (read_transcripts(folder / file) for file in files)
     ours = {utt: [f"{r or '***'} {h or '***'}" for r, h in align(refs[utt], hyps[utt])] for utt in refs}
-    theirs = table(f"{name}.lmwt7.align-text.txt")
     assert len(ours) == 24
     assert ours == {utt: " ".join(words).split(" ; ") for utt, words in theirs.items()}

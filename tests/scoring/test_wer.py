@@ -6,52 +6,56 @@ import numpy as np
 import pytest
 
 from kernelam.errors import KernelamError
-from kernelam.scoring.alignment import ErrorCounts, to_characters
-from kernelam.scoring.wer import WerResult, compute_wer
+from kernelam.kaldi.tables import read_symbols
+from kernelam.scoring.alignment import ErrorCounts
+from kernelam.scoring.wer import WerResult, compute_wer, read_transcripts
 
 REFS = {"u1": ["a", "b", "c"], "u2": ["d"], "u3": []}
-
-
-def table(path: Path) -> dict[str, list[str]]:
-    return {line.split()[0]: line.split()[1:] for line in path.read_text().splitlines()}
 
 
 @pytest.mark.parametrize("mode", ["strict", "all", "present"])
 @pytest.mark.parametrize("name", ["tri1.dev", "tri1.test", "tri3.dev", "tri3.test"])
 def test_text_is_that_of_compute_wer(corpora: Path, name: str, mode: str) -> None:
     folder = corpora / "kaldi-timit-sample/expected/compute-wer"
-    result = compute_wer(table(folder / f"{name}.ref.txt"), table(folder / f"{name}.lmwt7.hyp.txt"), mode)
+    result = compute_wer(
+        read_transcripts(folder / f"{name}.ref.txt"), read_transcripts(folder / f"{name}.lmwt7.hyp.txt"), mode
+    )
     assert result.text == (folder / f"{name}.lmwt7.{mode}.stdout").read_text()
 
 
 @pytest.mark.parametrize("mode", ["all", "present"])
 def test_missing_and_empty_hypotheses_as_in_compute_wer(corpora: Path, mode: str) -> None:
     folder = corpora / "kaldi-timit-sample/expected/compute-wer"
-    hyps = table(folder / "edge.hyp.txt")
+    hyps = read_transcripts(folder / "edge.hyp.txt")
     del hyps["u9"]  # no reference: Kaldi passes over it in silence
-    result = compute_wer(table(folder / "edge.ref.txt"), hyps, mode)
+    result = compute_wer(read_transcripts(folder / "edge.ref.txt"), hyps, mode)
     assert result.text == (folder / f"edge.{mode}.stdout").read_text()
 
 
 @pytest.mark.parametrize("system", ["mono", "tri1", "tri3"])
 @pytest.mark.parametrize("part", ["dev", "test"])
 def test_every_point_of_a_real_decode_directory(corpora: Path, system: str, part: str) -> None:
-    """48 phones were recognised and 39 scored: the map is a token map."""
+    """48 phones were recognised and 39 scored."""
     sample = corpora / "kaldi-timit-sample"
-    decode, symbols = sample / f"exp/{system}/decode_{part}", table(sample / f"exp/{system}/graph/words.txt")
-    phones = {ids[0]: phone for phone, ids in symbols.items()}
+    decode, symbols = sample / f"exp/{system}/decode_{part}", read_symbols(sample / f"exp/{system}/graph/words.txt")
+    phones = {str(i): phone for phone, i in symbols.items()}
     rows = [line.split() for line in (sample / "data/local/phones.60-48-39.map").read_text().splitlines()]
     to_39 = {row[1]: row[2] for row in rows if len(row) == 3}
-    refs = table(decode / "scoring/test_filt.txt")
+    refs = read_transcripts(decode / "scoring/test_filt.txt")
     for lmwt in range(1, 11):
-        hyps = {utt: [phones[i] for i in ids] for utt, ids in table(decode / f"scoring/{lmwt}.tra").items()}
-        result = compute_wer(refs, hyps, token_map=lambda words: [to_39[w] for w in words])
+        hyps = {
+            utt: [to_39[phones[i]] for i in ids]
+            for utt, ids in read_transcripts(decode / f"scoring/{lmwt}.tra").items()
+        }
+        result = compute_wer(refs, hyps)
         assert result.text == (decode / f"wer_{lmwt}").read_text().split("\n", 1)[1]
 
 
 def test_a_real_word_transcript(corpora: Path) -> None:
     iban = corpora / "kaldi-iban"
-    result = compute_wer(table(iban / "data-fbank/dev/text"), table(iban / "exp/gmm/decode_dev/hyp.txt"))
+    result = compute_wer(
+        read_transcripts(iban / "data-fbank/dev/text"), read_transcripts(iban / "exp/gmm/decode_dev/hyp.txt")
+    )
     assert (iban / "exp/gmm/decode_dev/best").read_text().rstrip().endswith(result.wer_line)
 
 
@@ -67,15 +71,6 @@ def test_a_missing_hypothesis_is_deleted_unless_told_otherwise() -> None:
     present = compute_wer(REFS, {"u2": ["d"], "u3": ["x"]}, mode="present")
     assert present.total == ErrorCounts(insertions=1, ref_words=1)
     assert list(present.utterances) == ["u2", "u3"]
-
-
-def test_token_map() -> None:
-    assert compute_wer({"u": ["ab", "c"]}, {"u": ["ad", "c"]}, token_map=to_characters).total == ErrorCounts(0, 0, 1, 3)
-
-    def fold(words: object) -> list[str]:
-        return [{"zh": "sh"}.get(w, w) for w in words if w != "q"]
-
-    assert compute_wer({"u": ["q", "sh"]}, {"u": ["zh"]}, token_map=fold).total == ErrorCounts(ref_words=1)
 
 
 def test_percentages_are_rounded_from_single_precision() -> None:

@@ -8,7 +8,7 @@ import pytest
 from kernelam.errors import KernelamError
 from kernelam.scoring.bootstrap import Bootstrap, bootstrap
 from kernelam.scoring.details import details
-from kernelam.scoring.wer import compute_wer
+from kernelam.scoring.wer import compute_wer, read_transcripts
 
 REFS = {
     "anna-1": ["the", "cat", "sat", "on", "mats"],
@@ -105,9 +105,7 @@ def test_a_speaker_without_words_has_no_percentages() -> None:
 def test_totals_are_those_of_compute_wer(corpora: Path) -> None:
     iban = corpora / "kaldi-iban"
     files = ("data-fbank/dev/text", "exp/gmm/decode_dev/hyp.txt", "data-fbank/dev/utt2spk")
-    refs, hyps, speakers = (
-        {line.split()[0]: line.split()[1:] for line in (iban / file).read_text().splitlines()} for file in files
-    )
+    refs, hyps, speakers = (read_transcripts(iban / file) for file in files)
     result = compute_wer(refs, hyps)
     utt2spk = {utt: fields[0] for utt, fields in speakers.items()}
     texts = details(refs, hyps, utt2spk, bootstrap(result))
