@@ -10,6 +10,7 @@ nj=4                            # jobs
 cmd=run_local.sh                # where they run
 scale_opts="--transition-scale=1.0 --acoustic-scale=0.1 --self-loop-scale=0.1"  # scales of log-probabilities
 boost_silence=1.0               # factor on the likelihoods of optional silence
+transform_dir=                  # fMLLR transforms of the speakers, trans.*, of a model that takes them
 beam=10                         # no effect
 retry_beam=40                   # no effect
 
@@ -28,7 +29,7 @@ for name in final.mdl tree phones.txt cmvn_opts delta_opts splice_opts final.mat
 done
 # shellcheck disable=SC2086  # several words
 $cmd JOB=1:"$nj" "$dir/log/align.JOB.log" \
-    kernelam align $scale_opts --boost-silence "$boost_silence" \
+    kernelam align $scale_opts --boost-silence "$boost_silence" ${transform_dir:+--transform-dir "$transform_dir"} \
     "$src" "$dir/split${nj}utt/JOB" "$lang" "$dir/ali.JOB.gz"
 echo "$nj" > "$dir/num_jobs"
 echo "$0: aligned $data, alignments in $dir" >&2

@@ -12,6 +12,7 @@ beam=13                         # of the search
 lattice_beam=8                  # of the lattices
 max_active=7000                 # tokens followed at most from frame to frame
 min_active=200                  # and at least
+transform_dir=                  # fMLLR transforms of the speakers, trans.*: a decode or alignment directory
 device=cpu                      # cpu or cuda
 tuned_on=                       # a scored decode directory whose weights are used; without, they are tuned here
 scoring_opts=                   # options of steps/score.sh, e.g. "--min-lmwt 5 --word-ins-penalty 0.0,0.5"
@@ -29,7 +30,7 @@ rm -rf "$dir"/num_jobs "$dir"/lat.*.gz "$dir"/split*utt "$dir"/wer_* "$dir"/scor
 kernelam data split --per-utt --dest "$dir" "$data" "$nj"
 $cmd JOB=1:"$nj" "$dir/log/decode.JOB.log" \
     kernelam decode --acwt "$acwt" --beam "$beam" --lattice-beam "$lattice_beam" \
-    --max-active "$max_active" --min-active "$min_active" --device "$device" \
+    --max-active "$max_active" --min-active "$min_active" --device "$device" ${transform_dir:+--transform-dir "$transform_dir"} \
     "$graph" "$src" "$dir/split${nj}utt/JOB" "$dir/lat.JOB.gz"
 echo "$nj" > "$dir/num_jobs"
 # shellcheck disable=SC2086  # several words

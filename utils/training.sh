@@ -2,6 +2,7 @@
 # shellcheck disable=SC2154  # rates are the script's own, args those of parse_options
 # What steps/train_kernel.sh and steps/train_dnn.sh share: options, sourced above parse_options, and the job itself.
 
+feat_type=plain                 # features as they are, or deltas, lda, fmllr by the options and files of <ali-tr>
 cmvn_opts=                      # CMVN per speaker, e.g. "--norm-means=true --norm-vars=true"
 delta_order=0                   # deltas appended
 splice=5                        # frames of context on either side
@@ -21,7 +22,8 @@ train() {  # train KIND OPTIONS…: kernelam train with these options and the sh
     mkdir -p "$dir/log"
     ((num_threads > 0)) || num_threads=$(cores)
     $cmd --num-threads "$num_threads" "$dir/log/train.log" \
-        kernelam train "$@" --cmvn-opts "$cmvn_opts" --delta-order "$delta_order" --splice "$splice" \
+        kernelam train "$@" --feat-type "$feat_type" --cmvn-opts "$cmvn_opts" --delta-order "$delta_order" \
+        --splice "$splice" \
         --rates "$rates" --search-frames "$search_frames" --max-epochs "$max_epochs" --max-halvings "$max_halvings" \
         --metric "$metric" --seed "$seed" --device "$device" "${args[@]}"
     echo "$0: trained $dir" >&2

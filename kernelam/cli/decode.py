@@ -15,6 +15,7 @@ ABOVE_ZERO = click.FloatRange(0, min_open=True)
 @click.option("--max-active", default=7000, help="Tokens followed at most.")
 @click.option("--min-active", default=200, help="Tokens followed at least.")
 @click.option("--device", default="cpu", help="cpu or cuda.")
+@click.option("--transform-dir", type=PATH, help="Directory with the speakers' fMLLR transforms, trans.*.")
 @click.argument("graph", type=PATH)
 @click.argument("model", type=PATH)
 @click.argument("data", type=PATH)
@@ -26,6 +27,7 @@ def command(
     max_active: int,
     min_active: int,
     device: str,
+    transform_dir: Path | None,
     graph: Path,
     model: Path,
     data: Path,
@@ -42,7 +44,7 @@ def command(
 
     transitions = TransitionModel.load(model / "final.mdl")
     check_graph(graph, model, transitions)
-    scorer = load_model(model, device)
+    scorer = load_model(model, device, transform_dir)
     beams = Beams(beam, lattice_beam, max_active, min_active)
     decoder = LatticeDecoder(read_graph(graph / "HCLG.fst"), transitions, acwt, beams)
     with replacing(out) as stream:

@@ -1,14 +1,19 @@
 """Write log-likelihoods of every frame."""
 
+from pathlib import Path
+
 import click
 
 
 @click.command()
 @click.option("--device", default="cpu", help="cpu or cuda.")
+@click.option(
+    "--transform-dir", type=click.Path(path_type=Path), help="Directory with the speakers' fMLLR transforms, trans.*."
+)
 @click.argument("model")
 @click.argument("data")
 @click.argument("output", metavar="ark:-|FILE")
-def command(device: str, model: str, data: str, output: str) -> None:
+def command(device: str, transform_dir: Path | None, model: str, data: str, output: str) -> None:
     """Write the log-likelihoods of DATA under MODEL as an archive that Kaldi's latgen-faster-mapped reads."""
     import re
     import sys
@@ -20,7 +25,7 @@ def command(device: str, model: str, data: str, output: str) -> None:
     from kernelam.models import load_model
     from kernelam.progress import progress
 
-    scorer = load_model(model, device)
+    scorer = load_model(model, device, transform_dir)
     features = scorer.open(data)
     score = scorer.log_likelihoods
 

@@ -18,6 +18,12 @@ def command() -> None:
 def common(function: Callable[..., None]) -> Callable[..., None]:
     """The positionals and options that every kind of model shares."""
     for option in (
+        click.option(
+            "--feat-type",
+            type=click.Choice(["plain", "deltas", "lda", "fmllr"]),
+            default="plain",
+            help="plain: DATA's features by the options below; others: by the options, final.mat and trans.* of ALI.",
+        ),
         click.option("--cmvn-opts", default="", help="CMVN per speaker, e.g. '--norm-means=true --norm-vars=true'."),
         click.option("--delta-order", type=COUNT, default=0, help="Append deltas up to this order."),
         click.option("--splice", type=COUNT, default=5, help="Frames of context on either side."),
@@ -85,8 +91,9 @@ def _train(build: Any, settings: dict[str, Any], default_rates: str, **shared: A
     from kernelam.training.acoustic import TrainingInput, train_model
     from kernelam.training.sgd import SgdOptions
 
-    pipeline = Pipeline.parse(shared["cmvn_opts"], shared["delta_order"])
     places = {name: shared[name] for name in ARGUMENTS}
+    data, ali = ([places[name], places[f"heldout_{name}"]] for name in ("data", "ali"))
+    pipeline = Pipeline.choose(shared["feat_type"], shared["cmvn_opts"], shared["delta_order"], data, ali)
     given = TrainingInput(**places, pipeline=pipeline, context=(shared["splice"], shared["splice"]))
     options = SgdOptions(
         rates=tuple(numbers(float, shared["rates"] or default_rates)),

@@ -3,7 +3,7 @@
 Statistics are Kaldi's 2 × (D + 1) doubles: Σx and the number of frames; Σx² and 0.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -31,9 +31,14 @@ def cmvn_stats(utterances: Iterable[Matrix]) -> NDArray[np.float64]:
 
 
 def apply(
-    feats: Matrix, stats: Matrix, norm_means: bool = True, norm_vars: bool = False, where: str = "CMVN"
+    feats: Matrix,
+    stats: Matrix,
+    norm_means: bool = True,
+    norm_vars: bool = False,
+    where: str = "CMVN",
+    skip_dims: Sequence[int] = (),
 ) -> NDArray[np.float32]:
-    """x − μ, or (x − μ) / σ with σ² floored at 1e-20; `where` names the utterance in errors."""
+    """x − μ, or (x − μ) / σ with σ² floored at 1e-20, but x itself in `skip_dims`; `where` names the utterance."""
     feats = feats.astype(np.float32, copy=False)
     if not norm_means:
         if norm_vars:
@@ -47,10 +52,15 @@ def apply(
     count = stats[0, -1]
     if count < 1:
         raise KernelamError(f"{where}: statistics are of {count:g} frames; run steps/compute_cmvn_stats.sh again")
+    if skip_dims and max(skip_dims) >= feats.shape[1]:
+        raise KernelamError(f"{where}: --skip-dims names dimension {max(skip_dims)}, but there are {feats.shape[1]}")
+    skipped = list(skip_dims)
     mean = stats[0, :-1] / count
+    mean[skipped] = 0
     if not norm_vars:
         return feats - mean.astype(np.float32)
     scale = 1 / np.sqrt(np.maximum(stats[1, :-1] / count - mean**2, _VARIANCE_FLOOR))
+    scale[skipped] = 1
     return feats * scale.astype(np.float32) - (mean * scale).astype(np.float32)
 
 

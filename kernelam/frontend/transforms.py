@@ -1,9 +1,13 @@
-"""Deltas and splicing, with the first and last frame repeated beyond the edges of an utterance."""
+"""Deltas and splicing, with the first and last frame repeated beyond the edges of an utterance; linear transforms."""
+
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelam.kaldi.ark import Matrix
+from kernelam.errors import KernelamError
+from kernelam.kaldi.alignment import num_jobs
+from kernelam.kaldi.ark import Matrix, read_ark
 
 
 def _clamped(feats: Matrix, left: int, right: int) -> NDArray[np.float32]:
@@ -33,3 +37,23 @@ def splice(feats: Matrix, left: int, right: int) -> NDArray[np.float32]:
     """Row t is [x_{t−left}, …, x_t, …, x_{t+right}]."""
     padded = _clamped(feats, left, right)
     return np.hstack([padded[i : i + len(feats)] for i in range(left + right + 1)])
+
+
+def apply_linear(feats: Matrix, matrix: Matrix) -> NDArray[np.float32]:
+    """A x, or A x + b where `matrix` is [A b], as LDA and fMLLR are stored."""
+    dim = feats.shape[1]
+    out = feats @ matrix[:, :dim].T
+    if matrix.shape[1] > dim:
+        out += matrix[:, dim]
+    return out.astype(np.float32, copy=False)
+
+
+def read_transforms(folder: Path) -> dict[str, Matrix]:
+    """Speaker → transform of trans.1 … trans.<num_jobs> in an alignment or decoding directory."""
+    transforms: dict[str, Matrix] = {}
+    for job in range(1, num_jobs(folder) + 1):
+        for speaker, matrix in read_ark(folder / f"trans.{job}"):
+            if speaker in transforms:
+                raise KernelamError(f"{folder}/trans.{job}: {speaker} is also in an earlier file")
+            transforms[speaker] = matrix
+    return transforms

@@ -1,14 +1,26 @@
 """What scores frames. Every model is an AcousticModel."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from kernelam.models.base import AcousticModel
 from kernelam.models.description import describe
 
 
-def load_model(place: str | Path, device: str = "cpu") -> AcousticModel:
-    """The model of a directory, ours or a Kaldi GMM (`final.mdl`), or of an `.mdl` file. A GMM needs no torch."""
+def load_model(place: str | Path, device: str = "cpu", transform_dir: Path | None = None) -> AcousticModel:
+    """The model of a directory, ours or a Kaldi GMM (`final.mdl`), or of an `.mdl` file. A GMM needs no torch.
+
+    `transform_dir` has the fMLLR transforms of the speakers it is to score.
+    """
     place = Path(place)
+    model = _load(place, device)
+    model.transform_dir = transform_dir
+    if transform_dir and model.kind == "gmm":  # as in Kaldi, whose GMM directories need not show how they were trained
+        model.pipeline = replace(model.pipeline, fmllr=True)
+    return model
+
+
+def _load(place: Path, device: str) -> AcousticModel:
     ours = (place / "model.json").exists() and describe(place)["kind"] != "gmm"
     if ours or (place / "model.safetensors").exists():
         from kernelam.models.directory import load_posterior_model

@@ -21,13 +21,15 @@ class AcousticModel(ABC):
     pipeline: Pipeline
     num_classes: int
     feature_dim: int
+    transform_dir: Path | None = None  # the fMLLR transforms of the speakers to be scored
 
     def open(self, data: str | Path) -> Features:
         """The features of a data directory as this model takes them; a dimension that does not fit is an error."""
-        features = self.pipeline.open(data)
+        features = self.pipeline.open(data, self.transform_dir)
         if features.dim != self.feature_dim:
+            how = f"transformed by {self.pipeline.lda}" if self.pipeline.lda else "deltas included"
             raise KernelamError(
-                f"{data}/feats.scp gives {features.dim} features a frame, deltas included,"
+                f"{data}/feats.scp gives {features.dim} features a frame, {how},"
                 f" the {self.kind} model takes {self.feature_dim}"
             )
         return features

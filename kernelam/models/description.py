@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from kernelam.errors import KernelamError
 from kernelam.files import replacing
 from kernelam.provenance import provenance
+from kernelam.records import read_record
 
 
 def write_description(folder: Path, about: dict[str, Any]) -> None:
@@ -16,10 +16,4 @@ def write_description(folder: Path, about: dict[str, Any]) -> None:
 
 def describe(folder: str | Path) -> dict[str, Any]:
     """The contents of model.json."""
-    path = Path(folder) / "model.json"
-    try:
-        return json.loads(path.read_text())
-    except FileNotFoundError:
-        raise KernelamError(f"no such file {path}: {folder} holds no trained model") from None
-    except json.JSONDecodeError as error:
-        raise KernelamError(f"{path} is damaged: {error}") from None
+    return read_record(Path(folder) / "model.json", f"{folder} holds no trained model")

@@ -75,7 +75,7 @@ def load_posterior_model(folder: Path, device: str = "cpu") -> PosteriorModel:
             raise KernelamError(
                 f"{folder}/ali_train_pdf.counts has {len(counts)} classes, {folder}/model.json {about['num_classes']}"
             )
-        common = (Pipeline(**given["pipeline"]), inputs, counts, find_device(device))
+        common = (Pipeline.restore(given["pipeline"], folder), inputs, counts, find_device(device))
         return KINDS[about["kind"]].restore(about["config"], arrays, *common)
     except (KeyError, TypeError) as error:
         raise KernelamError(f"{folder} holds no whole model: {error!r}") from None

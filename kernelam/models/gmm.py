@@ -1,12 +1,10 @@
 """Diagonal-covariance Gaussian mixtures, one a pdf, in Kaldi's format."""
 
-import re
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelam.errors import KernelamError
 from kernelam.files import replacing
 from kernelam.frontend.pipeline import Pipeline
 from kernelam.hmm.transitions import TransitionModel
@@ -14,6 +12,7 @@ from kernelam.kaldi.binary import KaldiReader, KaldiWriter
 from kernelam.models.base import AcousticModel
 
 Floats = NDArray[np.float32]
+_SMALLEST, _LARGEST = 1e-15, 1e15  # of inverse variances: beyond these, float32 likelihoods are infinite
 
 
 class DiagGmms:
@@ -26,9 +25,22 @@ class DiagGmms:
         self.first = first
         self.weights, self.means, self.variances = weights, means, variances
         inverse = 1.0 / variances
-        constant = -0.5 * (np.log(2.0 * np.pi * variances) + means**2 * inverse).sum(axis=1)
-        self.gconsts = (np.log(weights) + constant).astype(np.float32)
+        self.gconsts = _gconsts(weights, means, variances)
         self.factors = np.concatenate([(means * inverse).T, (-0.5 * inverse).T]).astype(np.float32)
+
+    @classmethod
+    def of_file(
+        cls, first: NDArray[np.int64], gconsts: Floats, weights: Floats, means_invvars: Floats, inverse: Floats
+    ) -> "DiagGmms":
+        """From the numbers of a file, which are kept to the bit: written again, they are the same.
+
+        Like Kaldi, we do not trust constants that do not belong to the other numbers.
+        """
+        wide = inverse.astype(np.float64)
+        made = cls(first, weights.astype(np.float64), means_invvars / wide, 1.0 / wide)
+        made.factors = np.concatenate([means_invvars.T, np.float32(-0.5) * inverse.T])
+        made.gconsts = np.where(np.isclose(gconsts, made.gconsts, rtol=1e-4, atol=1e-2), gconsts, made.gconsts)
+        return made
 
     @property
     def num_pdfs(self) -> int:
@@ -66,24 +78,27 @@ class DiagGmms:
     @classmethod
     def read(cls, reader: KaldiReader) -> "DiagGmms":
         """What stands behind the transition model in a `final.mdl`."""
+        if reader.at_end():
+            reader.fail("a transition model without an acoustic model")
+        if (found := reader.peek()) != "<DIMENSION>":
+            reader.fail(f"an acoustic model that is no diagonal GMM: it begins with {found[:40]!r}")
         reader.expect("<DIMENSION>")
         dim = reader.integer()
         reader.expect("<NUMPDFS>")
         parts = [_read_mixture(reader, dim) for _ in range(reader.integer())]
         if not parts:
             reader.fail("a model of no pdfs")
-        first = np.cumsum([0, *(len(weights) for weights, _, _ in parts)])
-        weights, means, variances = (np.concatenate(arrays).astype(np.float64) for arrays in zip(*parts, strict=True))
-        return cls(first, weights, means, variances)
+        first = np.cumsum([0, *(len(part[0]) for part in parts)])
+        return cls.of_file(first, *(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
     def write(self, writer: KaldiWriter) -> None:
+        """Write byte for byte as Kaldi does."""
         writer.token("<DIMENSION>")
         writer.integer(self.dim)
         writer.token("<NUMPDFS>")
         writer.integer(self.num_pdfs)
         for pdf in range(self.num_pdfs):
             part = slice(self.first[pdf], self.first[pdf + 1])
-            inverse = (1.0 / self.variances[part]).astype(np.float32)
             writer.token("<DiagGMM>")
             writer.line()
             writer.token("<GCONSTS>")
@@ -91,17 +106,26 @@ class DiagGmms:
             writer.token("<WEIGHTS>")
             writer.vector(self.weights[part].astype(np.float32))
             writer.token("<MEANS_INVVARS>")
-            writer.matrix((self.means[part] / self.variances[part]).astype(np.float32))
+            writer.matrix(self.factors[: self.dim, part].T)
             writer.token("<INV_VARS>")
-            writer.matrix(inverse)
+            writer.matrix(np.float32(-2.0) * self.factors[self.dim :, part].T)
             writer.token("</DiagGMM>")
             writer.line()
 
 
-def _read_mixture(reader: KaldiReader, dim: int) -> tuple[NDArray, NDArray, NDArray]:
+def _gconsts(weights: NDArray, means: NDArray, variances: NDArray) -> Floats:
+    with np.errstate(divide="ignore"):  # a weight may be 0
+        log_weights = np.log(weights)
+    density = -0.5 * (np.log(2.0 * np.pi * variances) + means**2 / variances).sum(axis=1)
+    return (log_weights + density).astype(np.float32)
+
+
+def _read_mixture(reader: KaldiReader, dim: int) -> tuple[Floats, Floats, Floats, Floats]:
+    """Constants, weights, means over variances, and inverse variances; without constants, zeros."""
     reader.expect("<DiagGMM>", "<DiagGMMBegin>")
+    gconsts = None
     if reader.expect("<GCONSTS>", "<WEIGHTS>") == "<GCONSTS>":
-        reader.vector()
+        gconsts = reader.vector()
         reader.expect("<WEIGHTS>")
     weights = reader.vector()
     reader.expect("<MEANS_INVVARS>")
@@ -109,11 +133,14 @@ def _read_mixture(reader: KaldiReader, dim: int) -> tuple[NDArray, NDArray, NDAr
     reader.expect("<INV_VARS>")
     inverse = reader.matrix()
     reader.expect("</DiagGMM>", "<DiagGMMEnd>")
-    if not means_invvars.shape == inverse.shape == (len(weights), dim):
+    gconsts = np.zeros_like(weights) if gconsts is None else gconsts
+    if not means_invvars.shape == inverse.shape == (len(weights), dim) or len(gconsts) != len(weights) or not dim:
         reader.fail("a mixture whose weights, means and variances do not fit together")
-    if not (np.all(weights > 0) and np.all(inverse > 0) and np.isfinite(means_invvars).all()):
-        reader.fail("a mixture with a weight or variance that is not positive, or a mean that is not finite")
-    return weights, means_invvars / inverse, 1.0 / inverse
+    if not (np.all(weights >= 0) and 0.9 < weights.sum(dtype=np.float64) < 1.1):
+        reader.fail("a mixture whose weights are not positive with the sum 1")
+    if not (np.all((inverse > _SMALLEST) & (inverse < _LARGEST)) and np.all(np.abs(means_invvars) < _LARGEST)):
+        reader.fail("a mixture with a variance that is not positive, or a mean that is not finite")
+    return tuple(array.astype(np.float32) for array in (gconsts, weights, means_invvars, inverse))  # type: ignore[return-value]
 
 
 class GmmModel(AcousticModel):
@@ -130,39 +157,28 @@ class GmmModel(AcousticModel):
 
     @classmethod
     def read(cls, path: str | Path) -> "GmmModel":
-        """The model in `path`; the options of its features stand beside it in cmvn_opts and delta_opts."""
+        """The model in `path`; the options of its features stand beside it (cmvn_opts, …, final.mat)."""
         reader = KaldiReader.open(path)
         transitions = TransitionModel.read(reader)
         gmms = DiagGmms.read(reader)
         if gmms.num_pdfs != transitions.num_pdfs:
             reader.fail(f"{gmms.num_pdfs} mixtures for {transitions.num_pdfs} pdfs")
-        return cls(read_feature_options(Path(path).parent), transitions, gmms)
+        return cls(Pipeline.of_directory(Path(path).parent), transitions, gmms)
 
-    def write(self, path: str | Path) -> None:
+    def write(self, path: str | Path, binary: bool = True) -> None:
         with replacing(path) as stream:
-            writer = KaldiWriter(stream)
+            writer = KaldiWriter(stream, binary)
             self.transitions.write(writer)
             self.gmms.write(writer)
 
 
-def read_feature_options(folder: Path) -> Pipeline:
-    """Kaldi's GMM features: CMVN means unless cmvn_opts says otherwise, then deltas of the order in delta_opts."""
-    if (folder / "final.mat").exists():
-        raise KernelamError(f"{folder}/final.mat: GMMs on LDA features are not read")
-    cmvn, delta = (_text(folder / name) for name in ("cmvn_opts", "delta_opts"))
-    order = re.fullmatch(r"(?:--delta-order=(\d+))?", delta)
-    if order is None:
-        raise KernelamError(f"{folder}/delta_opts has other options than --delta-order: {delta}")
-    return Pipeline.parse(cmvn or "--norm-means=true", int(order[1] or 2))
-
-
 def write_feature_options(folder: Path, pipeline: Pipeline) -> None:
+    """cmvn_opts and delta_opts, as Kaldi keeps them beside a model."""
     flags = {"norm-means": pipeline.norm_means, "norm-vars": pipeline.norm_vars}
+    words = [f"--{name}={str(value).lower()}" for name, value in flags.items()]
+    if pipeline.skip_dims:
+        words.append(f"--skip-dims={':'.join(map(str, pipeline.skip_dims))}")
     with replacing(folder / "cmvn_opts", "w") as stream:
-        stream.write(" ".join(f"--{name}={str(value).lower()}" for name, value in flags.items()) + "\n")
+        stream.write(" ".join(words) + "\n")
     with replacing(folder / "delta_opts", "w") as stream:
-        stream.write(f"--delta-order={pipeline.deltas}\n")
-
-
-def _text(path: Path) -> str:
-    return path.read_text().strip() if path.exists() else ""
+        stream.write(f"--delta-order={pipeline.deltas} --delta-window={pipeline.delta_window}\n")

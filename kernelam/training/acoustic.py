@@ -95,6 +95,7 @@ def _train(
         "seed": options.seed,
     }
     states = [given.ali / name for name in ("final.mdl", "tree", "phones.txt")]
+    states += [given.pipeline.lda] if given.pipeline.lda else []
     save_model(given.folder, model, about, [file for file in states if file.exists()])
     (given.folder / "checkpoint.safetensors").unlink(missing_ok=True)
     shutil.rmtree(work)
@@ -120,7 +121,7 @@ def check_alignments(given: TrainingInput) -> TransitionModel:
 
 def pack(data: Path, ali: Path, transitions: TransitionModel, pipeline: Pipeline, folder: Path) -> FrameStore:
     """The frame store of the utterances of `data` that are aligned in `ali`; the others are counted and named."""
-    features, alignments = pipeline.open(data), read_alignment_dir(ali)
+    features, alignments = pipeline.open(data, ali if pipeline.fmllr else None), read_alignment_dir(ali)
     for utt, alignment in alignments.items():
         transitions.check_ids(alignment, f"{ali}, utterance {utt}")
     utts = [utt for utt in features if utt in alignments]
