@@ -10,6 +10,7 @@ from typing import NoReturn
 import click
 
 from kernelam import __version__
+from kernelam.cli.mistakes import sentence
 from kernelam.errors import KernelamError
 
 COMMANDS = {
@@ -64,14 +65,15 @@ def main() -> NoReturn:
         sys.stdout.flush()
     except click.exceptions.Exit as exit_:
         sys.exit(exit_.exit_code)
-    except click.ClickException as error:
-        where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "kernelam"
-        _fail(f"{where}: {error.format_message()}", debug)
+    except click.UsageError as error:
+        said = sentence(error)
+        no_sub_command = said.startswith("Usage:")
+        _fail(said if no_sub_command else f"{error.ctx.command_path if error.ctx else _command()}: {said}", debug)
     except (KernelamError, OSError, MemoryError) as error:
-        sentence = str(error) or type(error).__name__
+        said = str(error) or type(error).__name__
         if isinstance(error, OSError) and error.strerror:
-            sentence = f"{error.filename or 'input/output'}: {error.strerror}"
-        _fail(f"{' '.join(['kernelam', *_command_words()])}: {sentence}", debug)
+            said = f"{error.filename or 'input/output'}: {error.strerror}"
+        _fail(f"{_command()}: {said}", debug)
     except (KeyboardInterrupt, click.Abort):
         _fail("kernelam: interrupted", debug)
     except Exception as error:
@@ -79,13 +81,14 @@ def main() -> NoReturn:
     sys.exit(0)
 
 
-def _command_words() -> list[str]:
-    words = []
-    for word in sys.argv[1:3]:
-        if word.startswith("-") or "/" in word:
-            break
-        words.append(word)
-    return words
+def _command() -> str:
+    """`kernelam`, the command and the sub-command that were called."""
+    words = [word for word in sys.argv[1:] if word != "--debug"]
+    module = sys.modules.get(f"kernelam.cli.{words[0]}") if words and words[0] in COMMANDS else None
+    if module is None:
+        return "kernelam"
+    is_sub_command = words[1:] and words[1] in getattr(module.command, "commands", {})
+    return " ".join(["kernelam", *words[: 2 if is_sub_command else 1]])
 
 
 def _fail(sentence: str, debug: bool) -> NoReturn:

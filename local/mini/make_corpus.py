@@ -21,6 +21,7 @@ from lexicon import PhoneMap, Pronunciation, Pronunciations, Segment, write_dict
 from plan import UTTERANCES, Sentences, Utterance, make_plan, read_speakers
 from processes import each_alone
 
+from kernelam.cli.mistakes import sentence
 from kernelam.errors import KernelamError
 from kernelam.files import replacing
 from kernelam.kaldi.tables import write_table
@@ -227,7 +228,7 @@ if __name__ == "__main__":
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a file-size limit shall be an error, not a death
     try:
         main.main(standalone_mode=False)
-    except click.ClickException as error:
-        sys.exit(f"make_corpus.py: {error.format_message()}")
+    except click.UsageError as error:
+        sys.exit(f"make_corpus.py: {sentence(error)}")
     except (KernelamError, OSError) as error:
         sys.exit(f"make_corpus.py: {error}")

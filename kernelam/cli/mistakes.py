@@ -1,0 +1,68 @@
+"""Mistakes on the command line, in the words that utils/options.sh has for them."""
+
+import re
+
+import click
+
+
+def sentence(error: click.UsageError) -> str:
+    """What is wrong, and what would be right."""
+    said = error.format_message()
+    if isinstance(error, click.MissingParameter) and error.param is not None:
+        name = _name(error.param)
+        return f"option {name} is missing" if name.startswith("-") else f"{_arguments(error)}, and {name} is missing"
+    if isinstance(error, click.BadParameter) and error.param is not None:
+        return _bad_value(error.param, error.message)
+    if isinstance(error, click.NoSuchOption):
+        close = [name for name in error.possibilities or [] if name != "--help"]
+        hint = f"did you mean {' or '.join(sorted(close))}?" if close else "--help lists them"
+        return f"unknown option {error.option_name} ({hint})"
+    if match := re.match(r"Option '(.*?)' (requires an argument|does not take a value)", said):
+        return f"option {match[1]} {'needs a value' if match[2].startswith('requires') else 'takes no value'}"
+    if match := re.match(r"Got unexpected extra arguments? \((.*)\)", said):
+        return f"{_arguments(error)}, and {match[1]} is too much"
+    if (
+        (match := re.match(r"No such command '(.*?)'", said))
+        and error.ctx
+        and isinstance(error.ctx.command, click.Group)
+    ):
+        return f"there is no command {match[1]}; there are {', '.join(error.ctx.command.list_commands(error.ctx))}"
+    return said
+
+
+def _name(param: click.Parameter) -> str:
+    return param.human_readable_name if isinstance(param, click.Argument) else max(param.opts, key=len)
+
+
+def _arguments(error: click.UsageError) -> str:
+    pieces = error.ctx.command.collect_usage_pieces(error.ctx)[1:] if error.ctx else []  # the first is [OPTIONS]
+    return f"takes the arguments {' '.join(pieces)}" if pieces else "takes no arguments"
+
+
+def _bad_value(param: click.Parameter, said: str) -> str:
+    value = re.match(r"(?:'(.*)'|(\S+)) is not", said, re.DOTALL)
+    kind = _kind(param.type)
+    if value is None or kind is None:
+        return f"{_name(param)}: {said.rstrip('.')}"
+    return f"{'option ' * isinstance(param, click.Option)}{_name(param)} takes {kind}, not '{value[1] or value[2]}'"
+
+
+def _kind(type_: click.ParamType) -> str | None:
+    if isinstance(type_, click.Choice):
+        return " or ".join(type_.choices)
+    if isinstance(type_, click.types.BoolParamType):
+        return "true or false"
+    if isinstance(type_, click.types.IntParamType | click.types.FloatParamType):
+        noun = "a whole number" if isinstance(type_, click.types.IntParamType) else "a number"
+        return (
+            noun
+            + _range(getattr(type_, "min", None), getattr(type_, "min_open", False), "above", "least")
+            + (_range(getattr(type_, "max", None), getattr(type_, "max_open", False), "below", "most"))
+        )
+    return None
+
+
+def _range(limit: float | None, is_open: bool, beyond: str, at: str) -> str:
+    if limit is None:
+        return ""
+    return f" {beyond} {limit}" if is_open else f" of at {at} {limit}"
