@@ -1,6 +1,5 @@
 """The results page of a set of experiments."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ from kernelam.errors import KernelamError
 from kernelam.files import replacing
 from kernelam.models.description import describe
 from kernelam.scoring.bootstrap import compare
-from kernelam.scoring.directory import read_scored
+from kernelam.scoring.directory import read_result, read_scored
 
 
 @dataclass(frozen=True)
@@ -23,23 +22,13 @@ class Experiment:
 
     @classmethod
     def read(cls, folder: Path) -> "Experiment":
-        dev, test = (_result(folder / f"decode_{name}") for name in ("dev", "test"))
+        dev, test = (read_result(folder / f"decode_{name}") for name in ("dev", "test"))
         if Path(test["tuned_on"]) != folder / "decode_dev":
             raise KernelamError(
                 f"{folder}/decode_test was scored with weights tuned on {test['tuned_on']}; score it again with"
                 f" steps/score.sh --tuned-on {folder}/decode_dev"
             )
         return cls(folder, describe(folder), dev, test)
-
-
-def _result(folder: Path) -> dict[str, Any]:
-    path = folder / "scoring_kaldi/result.json"
-    try:
-        return json.loads(path.read_text())
-    except FileNotFoundError:
-        raise KernelamError(f"no such file {path}: {folder} is not scored") from None
-    except json.JSONDecodeError as error:
-        raise KernelamError(f"{path} is damaged: {error}") from None
 
 
 def system(about: dict[str, Any]) -> str:

@@ -20,6 +20,7 @@ from kernelam.errors import KernelamError
 from kernelam.files import replacing
 from kernelam.kaldi.tables import lines
 from kernelam.progress import say
+from kernelam.records import read_record
 from kernelam.scoring.alignment import TokenMap
 from kernelam.scoring.bootstrap import REPLICATES, Bootstrap, bootstrap
 from kernelam.scoring.details import details
@@ -86,6 +87,11 @@ def read_weights(directory: str | Path) -> Weights:
     if match is None:
         raise KernelamError(f"{path} does not end with the name of a file wer_<lmwt>_<wip>: score {directory} again")
     return Weights(int(match[1]), float(match[2]))
+
+
+def read_result(directory: str | Path) -> dict[str, Any]:
+    """The contents of result.json."""
+    return read_record(Path(directory) / _RESULT, f"{directory} is not scored")
 
 
 def read_scored(directory: str | Path) -> WerResult:

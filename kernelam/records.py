@@ -1,0 +1,20 @@
+"""What programs leave for programs: JSON files."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from kernelam.errors import KernelamError
+
+
+def read_record(path: Path, absent: str) -> dict[str, Any]:
+    """The object in a JSON file; where there is no such file, the sentence goes on with `absent`."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise KernelamError(f"no such file {path}: {absent}") from None
+    except ValueError as error:
+        raise KernelamError(f"{path} is damaged: {error}") from None
+    if not isinstance(record, dict):
+        raise KernelamError(f"{path} is damaged: it holds no JSON object")
+    return record

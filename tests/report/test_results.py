@@ -1,0 +1,82 @@
+"""The results page of two small experiments."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kernelam.errors import KernelamError
+from kernelam.report.results import write_results
+from kernelam.scoring.directory import score_directory
+from kernelam.scoring.tuning import Weights
+
+REFS = {f"s{i % 2}-{i:02d}": ["one", "two"] for i in range(20)}
+UTT2SPK = {utt: utt[:2] for utt in REFS}
+PROVENANCE = {
+    "versions": {"torch": "1.2.3"},
+    "git": "abc",
+    "machine": {"processor": "a processor", "cores": 2, "system": "Linux"},
+}
+GMM = {"kind": "gmm", "config": {"gaussians": 300}, "training": {"frames": 5000, "seconds": 61.4}}
+DNN = {
+    "kind": "dnn",
+    "config": {"layers": 4, "width": 1000, "activation": "tanh"},
+    "training": {
+        "frames": 5000,
+        "seconds": 7.0,
+        "epochs": 6,
+        "search_frames": 1000,
+        "options": {"rates": [0.1, 0.2]},
+    },
+    "heldout": {"ce": 1.2345, "frame_error": 0.25},
+}
+
+
+def experiment(folder: Path, about: dict, wrong: int) -> Path:
+    """A model whose test hypotheses lack a word of the first `wrong` utterances, and whose dev ones are right."""
+    folder.mkdir()
+    record = {**about, "num_parameters": 12345, "seed": 7, "provenance": PROVENANCE}
+    (folder / "model.json").write_text(json.dumps(record))
+    hyps = {utt: ["one"] if number < wrong else words for number, (utt, words) in enumerate(REFS.items())}
+    weights = Weights(9, 0.5)
+    score_directory(folder / "decode_dev", REFS, {weights: REFS}, UTT2SPK)
+    score_directory(folder / "decode_test", REFS, {weights: hyps}, UTT2SPK, tuned_on=folder / "decode_dev")
+    return folder
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> list[Path]:
+    return [experiment(tmp_path / "gmm", GMM, 20), experiment(tmp_path / "dnn", DNN, 4)]
+
+
+def cells(page: str, start: str) -> list[list[str]]:
+    return [[c.strip() for c in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith(f"| {start}")]
+
+
+def test_page(tmp_path: Path, folders: list[Path]) -> None:
+    write_results(tmp_path / "RESULTS.md", "A title", folders, folders[0])
+    page = (tmp_path / "RESULTS.md").read_text()
+    assert page.startswith("# A title\n")
+    errors, training = cells(page, "GMM, 300 Gaussians")
+    assert errors[1:] == ["0.00", "**50.00**", "50.00 – 50.00", "", "9, 0.5", "50.00"]
+    assert training[1:] == ["12,345", "5,000", "–", "–", "61", "–", "–", "7"]
+    errors, training = cells(page, "DNN, 4 × 1000 tanh")
+    assert errors[2] == "**10.00**"
+    assert float(errors[4]) < 0.01
+    assert training[1:] == ["12,345", "5,000", "6", "2 × 1,000", "7", "1.234", "25.00", "7"]
+    assert "over 20 utterances" in page
+    assert "against GMM, 300 Gaussians (10000 replicates)" in page
+    assert "- torch 1.2.3; commit abc\n- a processor, 2 cores, Linux\n" in page
+
+
+def test_an_experiment_that_cannot_be_reported_is_a_sentence(tmp_path: Path, folders: list[Path]) -> None:
+    page = tmp_path / "RESULTS.md"
+    score_directory(folders[1] / "decode_test", REFS, {Weights(9, 0.5): REFS}, UTT2SPK)
+    with pytest.raises(
+        KernelamError, match=r"dnn/decode_test was scored with weights tuned on .*; score it again with"
+    ):
+        write_results(page, "A title", folders, folders[0])
+    (folders[1] / "decode_dev/scoring_kaldi/result.json").unlink()
+    with pytest.raises(KernelamError, match="decode_dev is not scored"):
+        write_results(page, "A title", folders, folders[0])
+    assert not page.exists()
