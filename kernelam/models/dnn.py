@@ -3,13 +3,11 @@
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from kernelam.frontend.pipeline import Pipeline
-from kernelam.models.posterior import Inputs, PosteriorModel
-from kernelam.randomness import stream
+from kernelam.models.posterior import PosteriorModel
+from kernelam.models.weights import glorot
 
 
 class Dnn(PosteriorModel):
@@ -17,16 +15,8 @@ class Dnn(PosteriorModel):
 
     kind = "dnn"
 
-    def __init__(
-        self,
-        layers: int,
-        width: int,
-        pipeline: Pipeline,
-        inputs: Inputs,
-        counts: np.ndarray,
-        device: torch.device,
-    ) -> None:
-        super().__init__(pipeline, inputs, counts, device)
+    def __init__(self, layers: int, width: int, *common: Any) -> None:
+        super().__init__(*common)
         self.layers, self.width = layers, width
 
     def initialise(self, seed: int) -> None:
@@ -34,9 +24,8 @@ class Dnn(PosteriorModel):
         sizes = [self.inputs.dim, *[self.width] * self.layers, self.num_classes]
         arrays: dict[str, Tensor] = {}
         for number, (rows, columns) in enumerate(pairwise(sizes)):
-            bound = (6.0 / (rows + columns)) ** 0.5 if number < self.layers else 0.0
-            drawn = stream(seed, "weights", number).uniform(-bound, bound, (rows, columns))
-            arrays[f"W{number}"] = torch.from_numpy(drawn.astype(np.float32))
+            hidden = number < self.layers
+            arrays[f"W{number}"] = glorot(rows, columns, seed, number) if hidden else torch.zeros(rows, columns)
             arrays[f"b{number}"] = torch.zeros(columns)
         self._set(arrays)
 

@@ -2,15 +2,13 @@
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from kernelam.errors import KernelamError
-from kernelam.frontend.pipeline import Pipeline
 from kernelam.kernels import FeatureMap, FourierFeatures, Kernel, kernel_class
-from kernelam.models.posterior import Inputs, PosteriorModel
-from kernelam.randomness import stream
+from kernelam.models.posterior import PosteriorModel
+from kernelam.models.weights import glorot
 
 
 def padded(n: int) -> int:
@@ -27,33 +25,21 @@ class KernelSoftmax(PosteriorModel):
 
     kind = "kernel"
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        feature_map: FeatureMap,
-        bottleneck: int,
-        pipeline: Pipeline,
-        inputs: Inputs,
-        counts: np.ndarray,
-        device: torch.device,
-    ) -> None:
-        super().__init__(pipeline, inputs, counts, device)
+    def __init__(self, kernel: Kernel, feature_map: FeatureMap, bottleneck: int, *common: Any) -> None:
+        super().__init__(*common)
         if bottleneck >= self.num_classes:
             raise KernelamError(f"a bottleneck of {bottleneck} is no narrower than the {self.num_classes} classes")
         self.kernel = kernel
-        self.feature_map = feature_map.to(device)
+        self.feature_map = feature_map.to(self.device)
         self.bottleneck = bottleneck
 
     def initialise(self, seed: int) -> None:
         """Θ = 0, which is convex and needs no luck; with a bottleneck U and V are Glorot-uniform."""
         D, C, r = self.feature_map.count, self.num_classes, self.bottleneck
-        shapes = {"U": (D, r), "V": (r, C)} if r else {"theta": (D, C)}
-        arrays = {name: torch.zeros(shape) for name, shape in shapes.items()}
         if r:
-            for number, array in enumerate(arrays.values()):
-                bound = (6.0 / sum(array.shape)) ** 0.5
-                drawn = stream(seed, "weights", number).uniform(-bound, bound, tuple(array.shape))
-                array.copy_(torch.from_numpy(drawn))
+            arrays = {"U": glorot(D, r, seed, 0), "V": glorot(r, C, seed, 1)}
+        else:
+            arrays = {"theta": torch.zeros(D, C)}
         self._set(arrays | {"bias": torch.zeros(C)})
 
     def _set(self, arrays: dict[str, Tensor]) -> None:
@@ -64,30 +50,29 @@ class KernelSoftmax(PosteriorModel):
             full[tuple(slice(n) for n in array.shape)] = array
             self.parameters[name] = full.to(self.device)
 
-    @torch.no_grad()
-    def _padded_logits(self, z: Tensor) -> Tensor:
+    def _layers(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The output layer's input h (zU, or z itself) and matrix (V, or Θ), and the logits, padding included."""
         p = self.parameters
-        if self.bottleneck:
-            return torch.addmm(p["bias"], z @ p["U"], p["V"])
-        return torch.addmm(p["bias"], z, p["theta"])
+        h, top = (z @ p["U"], p["V"]) if self.bottleneck else (z, p["theta"])
+        return h, top, torch.addmm(p["bias"], h, top)
 
+    @torch.no_grad()
     def logits(self, x: Tensor) -> Tensor:
-        return self._padded_logits(self.feature_map(x))[:, : self.num_classes]
+        return self._layers(self.feature_map(x))[-1][:, : self.num_classes]
 
     @torch.no_grad()
     def step(self, x: Tensor, labels: Tensor, rate: float) -> Tensor:
         z = self.feature_map(x)
         p = self.parameters
-        h = z @ p["U"] if self.bottleneck else z
-        top = "V" if self.bottleneck else "theta"
-        log_posterior = torch.log_softmax(torch.addmm(p["bias"], h, p[top]), dim=1)
+        h, top, logits = self._layers(z)
+        log_posterior = torch.log_softmax(logits, dim=1)
         loss = -log_posterior.gather(1, labels[:, None]).sum()
         gradient = log_posterior.exp_()  # of the loss with respect to the logits: posterior − one-hot label
         gradient[torch.arange(len(labels), device=labels.device), labels] -= 1.0
         rate = -rate / len(labels)
         if self.bottleneck:
-            p["U"].addmm_(z.T, gradient @ p["V"].T, alpha=rate)
-        p[top].addmm_(h.T, gradient, alpha=rate)
+            p["U"].addmm_(z.T, gradient @ top.T, alpha=rate)
+        top.addmm_(h.T, gradient, alpha=rate)
         p["bias"].add_(gradient.sum(dim=0), alpha=rate)
         return loss
 
