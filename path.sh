@@ -17,7 +17,12 @@ _kernelam_path() {
     fi
     root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")" && pwd -P) || return 1
     for file in "$@"; do  # without arguments of its own, a sourced file sees those of the script that sources it
-        [[ $file == *requirements.txt ]] && files+=("$file")
+        [[ $file == *requirements.txt ]] || continue
+        if [[ ! -f $root/$file ]]; then
+            _kernelam_say "there is no file $root/$file; requirement files are named from the toolkit's folder"
+            return 1
+        fi
+        files+=("$file")
     done
     sums=$(cd "$root" && cksum requirements.txt "${files[@]}" pyproject.toml) || return 1
 

@@ -37,14 +37,14 @@ def edges(best: Weights, points: Mapping[Weights, WerResult]) -> list[str]:
     A penalty of zero is a natural end, and so is an LM weight of one.
     """
     sentences = []
-    for name, value, values, natural in (
-        ("LM weight", best.lmwt, {w[0] for w in points}, 1),
-        ("word insertion penalty", best.wip, {w[1] for w in points}, 0.0),
+    for name, value, values, natural, lower, higher in (
+        ("LM weight", best.lmwt, {w[0] for w in points}, 1, "--min-lmwt", "--max-lmwt"),
+        ("word insertion penalty", best.wip, {w[1] for w in points}, 0.0, "--word-ins-penalty", "--word-ins-penalty"),
     ):
         if len(values) < 2:
             continue
         if value == min(values) and value > natural:
-            sentences.append(f"the best {name}, {value}, is the lowest tried: try lower ones")
+            sentences.append(f"the best {name}, {value}, is the lowest tried: try lower ones with {lower}")
         if value == max(values):
-            sentences.append(f"the best {name}, {value}, is the highest tried: try higher ones")
+            sentences.append(f"the best {name}, {value}, is the highest tried: try higher ones with {higher}")
     return sentences

@@ -146,7 +146,8 @@ def test_tuning_as_a_real_experiment_did(corpora: Path, tmp_path: Path) -> None:
 
 def test_warns_at_the_edge_of_the_grid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     score_directory(tmp_path, REFS, {w: GRID[w] for w in (Weights(7, 0.0), Weights(8, 0.0))}, UTT2SPK)
-    assert capsys.readouterr().err == f"{tmp_path}: the best LM weight, 8, is the highest tried: try higher ones\n"
+    expected = f"{tmp_path}: the best LM weight, 8, is the highest tried: try higher ones with --max-lmwt\n"
+    assert capsys.readouterr().err == expected
 
 
 def test_scoring_again_leaves_nothing_of_the_first(tmp_path: Path) -> None:

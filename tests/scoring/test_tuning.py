@@ -45,10 +45,12 @@ def test_name() -> None:
 def test_edges() -> None:
     grid = points({(lmwt, wip): 0 for lmwt in (7, 8, 9) for wip in (0.0, 0.5, 1.0)})
     assert edges(Weights(8, 0.5), grid) == edges(Weights(8, 0.0), grid) == []
-    assert edges(Weights(7, 0.5), grid) == ["the best LM weight, 7, is the lowest tried: try lower ones"]
+    assert edges(Weights(7, 0.5), grid) == [
+        "the best LM weight, 7, is the lowest tried: try lower ones with --min-lmwt"
+    ]
     assert edges(Weights(9, 1.0), grid) == [
-        "the best LM weight, 9, is the highest tried: try higher ones",
-        "the best word insertion penalty, 1.0, is the highest tried: try higher ones",
+        "the best LM weight, 9, is the highest tried: try higher ones with --max-lmwt",
+        "the best word insertion penalty, 1.0, is the highest tried: try higher ones with --word-ins-penalty",
     ]
 
 
