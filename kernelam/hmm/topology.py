@@ -10,6 +10,7 @@ from kernelam.errors import KernelamError
 from kernelam.kaldi.binary import KaldiReader, KaldiWriter
 
 NO_PDF = -1
+_HIGHEST_PHONE = 1_000_000  # tables over phones are made
 
 
 @dataclass(frozen=True)
@@ -158,8 +159,19 @@ class Topology:
                     reader.fail(f"a topology whose state {number} has transition probabilities that do not sum to 1")
                 if len({to for to, _ in state.transitions}) < len(state.transitions):
                     reader.fail(f"a topology whose state {number} has two transitions to one state")
+                if min(state.pdf_class, state.self_loop_pdf_class) < (0 if state.emits else NO_PDF):
+                    reader.fail(f"a topology whose state {number} has an impossible pdf class")
                 if not state.emits and any(to == number for to, _ in state.transitions):
                     reader.fail(f"a topology whose state {number} emits nothing but has a self-loop")
+            _check_classes(entry, reader)
+
+
+def _check_classes(entry: Entry, reader: KaldiReader) -> None:
+    classes = {number for state in entry if state.emits for number in (state.pdf_class, state.self_loop_pdf_class)}
+    if not classes or classes != set(range(len(classes))):
+        reader.fail("a topology whose pdf classes are not 0, 1, 2 …")
+    if {to for state in entry for to, _ in state.transitions} | {0} != set(range(len(entry))):
+        reader.fail("a topology with a state that no transition enters, or a transition into none")
 
 
 def _state(pdf_class: int, transitions: dict[int, float]) -> State:
@@ -204,8 +216,8 @@ def _read_text(reader: KaldiReader) -> tuple[tuple[Entry, ...], dict[int, int]]:
         reader.expect("<ForPhones>")
         while reader.peek() != "</ForPhones>":
             phone = reader.integer("phone")
-            if phone in phone_entry or phone <= 0:
-                reader.fail(f"phone {phone} a second time, or not positive,")
+            if phone in phone_entry or not 0 < phone <= _HIGHEST_PHONE:
+                reader.fail(f"phone {phone} a second time, or impossible,")
             phone_entry[phone] = len(entries)
         reader.expect("</ForPhones>")
         entries.append(tuple(_read_text_states(reader)))

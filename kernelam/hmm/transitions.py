@@ -18,6 +18,8 @@ from kernelam.hmm.topology import Topology
 from kernelam.hmm.tree import ContextTree
 from kernelam.kaldi.binary import KaldiReader, KaldiWriter
 
+_HIGHEST_LOG_PROB = 0.01  # floors and rounding may lift a probability slightly above 1
+
 
 class TransitionState(NamedTuple):
     phone: int
@@ -232,14 +234,17 @@ class TransitionModel:
             states = self.topology.entries[self.topology.phone_entry.get(phone, 0)]
             if phone not in self.topology.phone_entry or not 0 <= state < len(states) or not states[state].emits:
                 reader.fail(f"a transition-state (phone {phone}, state {state}) that the topology does not have")
-            if min(forward, loop) < 0:
-                reader.fail(f"a pdf {min(forward, loop)}")
+            for pdf in (forward, loop):
+                if not 0 <= pdf < len(reader.data):  # pdfs are numbered without gaps, and each takes some bytes
+                    reader.fail(f"a pdf {pdf}")
         if list(self.tuples) != sorted(set(self.tuples)):
             reader.fail("transition-states that are not sorted")
         if len(self._table) != len(self.log_probs):
             reader.fail(f"{len(self.log_probs) - 1} log-probabilities for {len(self._table) - 1} transition-ids")
         if not np.isfinite(self.log_probs).all():
             reader.fail("a log-probability that is not finite")
+        if self.log_probs.max() > _HIGHEST_LOG_PROB:
+            reader.fail("a probability above 1")
 
     def write(self, writer: KaldiWriter) -> None:
         """Write byte for byte as Kaldi does; the acoustic model may follow in the same stream."""

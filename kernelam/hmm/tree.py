@@ -13,6 +13,7 @@ from kernelam.files import replacing
 from kernelam.kaldi.binary import KaldiReader, KaldiWriter
 
 PDF_CLASS = -1
+_DEEPEST = 200  # questions, one after another
 
 
 @dataclass(frozen=True)
@@ -94,10 +95,7 @@ class ContextTree:
         if not 0 <= central < width <= 32:
             reader.fail(f"impossible context width {width} and central position {central}")
         reader.expect("ToPdf")
-        try:
-            root = _read(reader)
-        except RecursionError:
-            reader.fail("a tree that is too deep")
+        root = _read(reader, 0)
         if root is None:
             reader.fail("an empty tree")
         reader.expect("EndContextDependency")
@@ -185,25 +183,27 @@ def _stub(key: int, sets: list[list[int]], num_pdf_classes: Mapping[int, int], f
     return Split(key, frozenset(phone for phones in sets[:half] for phone in phones), yes, no), first
 
 
-def _read(reader: KaldiReader) -> Node | None:
+def _read(reader: KaldiReader, depth: int) -> Node | None:
+    if depth > _DEEPEST:
+        reader.fail("a tree that is too deep")
     kind = reader.expect("CE", "TE", "SE", "NULL")
     if kind == "NULL":
         return None
     if kind == "CE":
         pdf = reader.integer("pdf")
-        if pdf < 0:
+        if not 0 <= pdf < len(reader.data):  # pdfs are numbered without gaps, and each takes some bytes
             reader.fail(f"pdf {pdf}")
         return Leaf(pdf)
     key = reader.integer("key")
     if kind == "TE":
         size = reader.count(3, "table size")
         reader.expect("(")
-        table = Table(key, tuple(_read(reader) for _ in range(size)))
+        table = Table(key, tuple(_read(reader, depth + 1) for _ in range(size)))
         reader.expect(")")
         return table
     values = frozenset(reader.integers().tolist())
     reader.expect("{")
-    yes, no = _read(reader), _read(reader)
+    yes, no = _read(reader, depth + 1), _read(reader, depth + 1)
     reader.expect("}")
     if yes is None or no is None:
         reader.fail("a question with one answer")

@@ -25,6 +25,7 @@ from kernelam.kaldi.tables import read_table
 
 _OPEN_FILES = 8
 _LONGEST_KEY = 4096
+_LONGEST_OFFSET = 18  # digits
 _RANGE = re.compile(r"^(.*)\[(?:(\d+):(\d+)|:)?(?:,(\d+):(\d+))?\]$")
 _RANGE_SLACK = 3  # Kaldi cuts a range that ends up to this many rows behind the matrix
 
@@ -109,8 +110,10 @@ class MatrixScp(Mapping[str, Matrix]):
         if is_pipe(place):
             return io.BytesIO(output_of(place, where))
         name, colon, offset = place.rpartition(":")
-        if not colon or not offset.isdecimal():
+        if not colon or not (offset.isdecimal() and offset.isascii()):
             name, offset = place, "0"
+        if len(offset) > _LONGEST_OFFSET:
+            raise KernelamError(f"{where} has an offset that no file reaches")
         if name not in self._files:
             self._files[name] = _open(name, where)
             if len(self._files) > _OPEN_FILES:
@@ -130,11 +133,10 @@ class MatrixScp(Mapping[str, Matrix]):
         return num_rows, num_cols
 
     def _checked(self, matrix: Matrix, where: str) -> Matrix:
-        _check(matrix, where)
         if matrix.shape[1] != self.dim:
             first = next(iter(self._places))
             raise KernelamError(f"{where} has {matrix.shape[1]} columns, but {first} has {self.dim}")
-        return matrix if self._double else matrix.astype(np.float32, copy=False)
+        return _checked(matrix, where, self._double)
 
 
 class _At(io.RawIOBase):
@@ -175,13 +177,20 @@ def _check(matrix: Matrix, where: str) -> None:
     raise KernelamError(f"{where} has {matrix[row, col]} in row {row}, column {col}")
 
 
+def _checked(matrix: Matrix, where: str, double: bool) -> Matrix:
+    """`matrix`, or it in float32 unless `double`: not empty, and finite also then."""
+    with np.errstate(over="ignore"):
+        matrix = matrix if double else matrix.astype(np.float32, copy=False)
+    _check(matrix, where)
+    return matrix
+
+
 def read_matrix(path: str | Path, *, double: bool = False) -> Matrix:
     """The matrix of a file that holds nothing else, such as final.mat; `double` leaves a double one as it is."""
     where = str(path)
     with io.BufferedReader(_open(where, where)) as stream:
         matrix = read_numbers(stream, read_header(stream, where), where)
-    _check(matrix, where)
-    return matrix if double else matrix.astype(np.float32, copy=False)
+    return _checked(matrix, where, double)
 
 
 def read_ark(source: str | Path | BinaryIO, *, double: bool = False) -> Iterator[tuple[str, Matrix]]:
@@ -202,8 +211,7 @@ def _read_stream(stream: BinaryIO, name: str, double: bool) -> Iterator[tuple[st
     while (key := _read_key(stream, f"{name}, after {after}")) is not None:
         where = f"{name}, {key}"
         matrix = read_numbers(stream, read_header(stream, where), where)
-        _check(matrix, where)
-        yield key, matrix if double else matrix.astype(np.float32, copy=False)
+        yield key, _checked(matrix, where, double)
         after = key
 
 

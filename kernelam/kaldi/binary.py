@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from kernelam.errors import KernelamError
 
 _WORD = re.compile(rb"\S+")
-_SPACE = re.compile(rb"\s*")
+_INTEGER = re.compile(rb"[+-]?\d{1,10}")
 _INTEGERS = {1: "<i1", 2: "<i2", 4: "<i4", 8: "<i8", -1: "<u1", -2: "<u2", -4: "<u4", -8: "<u8"}
 _REALS = {4: "<f4", 8: "<f8"}
 
@@ -113,14 +113,17 @@ class KaldiReader:
         return token
 
     def integer(self, what: str = "integer") -> int:
-        """An integer of any size."""
-        if not self.binary:
+        """An integer of any size whose value fits 32 bits: Kaldi has no others."""
+        if self.binary:
+            value = int(self._sized(_INTEGERS, what))
+        else:
             word = self._word(what)
-            try:
-                return int(word)
-            except ValueError:
+            if not _INTEGER.fullmatch(word):
                 self.fail(f"{word[:20]!r} instead of an integer")
-        return int(self._sized(_INTEGERS, what))
+            value = int(word)
+        if not -(2**31) <= value < 2**31:
+            self.fail(f"impossible {what} {value}")
+        return value
 
     def real(self, what: str = "number") -> float:
         """A float or double."""
@@ -169,7 +172,7 @@ class KaldiReader:
         ]
         if len({len(row) for row in rows}) > 1:
             self.fail("a matrix with rows of different lengths")
-        return self._numbers(words, np.float32).reshape(len(rows), -1)
+        return self._numbers(words, np.float32).reshape(len(rows), len(rows[0]) if rows else 0)
 
     def _items(self, kind: str, shape: tuple[int, ...]) -> NDArray[np.floating]:
         if min(shape) < 0:
@@ -190,7 +193,8 @@ class KaldiReader:
 
     def _numbers(self, words: list[bytes], kind: type) -> NDArray:
         try:
-            return np.array([int(word) if kind is np.int32 else float(word) for word in words], dtype=kind)
+            with np.errstate(over="ignore"):  # infinite then: whoever reads checks for that
+                return np.array([int(word) if kind is np.int32 else float(word) for word in words], dtype=kind)
         except (ValueError, OverflowError):
             self.fail("a number that is none")
 

@@ -22,7 +22,8 @@ from kernelam.errors import KernelamError
 
 Matrix = NDArray[np.floating]
 
-_CHUNK = 1 << 26  # a damaged header may ask for terabytes: never allocate more than this ahead of the data
+_CHUNK = 1 << 20  # a damaged header may ask for terabytes: never allocate much more ahead of the data than is there
+_COLUMNS = 1024  # of a CM matrix decoded at once, by tables that need a kilobyte each
 _MOST_ROWS_OF_CM2 = 8  # Kaldi compresses shorter matrices by two bytes: their quartiles say too little
 _LARGEST_TO_COMPRESS = 1e38  # beyond it the range may not be a float32
 _UINT16 = np.float32(1.52590218966964e-05)  # Kaldi's 1/65535
@@ -53,7 +54,7 @@ def take(stream: BinaryIO, count: int, where: str) -> bytes:
     if len(data) < count:
         parts, got = [data], len(data)
         while got < count and parts[-1]:
-            parts.append(stream.read(min(count - got, _CHUNK)))
+            parts.append(stream.read(min(count - got, max(got, _CHUNK))))
             got += len(parts[-1])
         if got < count:
             raise KernelamError(f"{where} is cut short: {count - got} bytes are missing; make the archive again")
@@ -130,21 +131,31 @@ def _read_text(stream: BinaryIO, where: str) -> Matrix:
             raise KernelamError(f"{where}: row {len(rows) + 1} has {len(row)} numbers, row 1 has {len(rows[0])}")
         if row:
             rows.append(row)
-    return np.array(rows, np.float32) if rows else np.zeros((0, 0), np.float32)
+    with np.errstate(over="ignore"):  # infinite then: whoever reads checks for that
+        return np.array(rows, np.float32) if rows else np.zeros((0, 0), np.float32)
 
 
 def _decode_columns(data: bytes, shape: tuple[int, int], minimum: np.float32, span: np.float32) -> Matrix:
     """CM: each column has a table of 256 values; Kaldi's order of float32 operations."""
     rows, cols = shape
     quantiles = minimum + span * _UINT16 * np.frombuffer(data, "<u2", 4 * cols).reshape(cols, 4).astype(np.float32)
+    codes = np.frombuffer(data, "u1", rows * cols, 8 * cols).reshape(cols, rows)
+    out = np.empty(shape, np.float32)
+    for first in range(0, cols, _COLUMNS):
+        part = slice(first, first + _COLUMNS)
+        out[:, part] = np.take_along_axis(_tables(quantiles[part]), codes[part].astype(np.intp), axis=1).T
+    return out
+
+
+def _tables(quantiles: Matrix) -> Matrix:
+    """By column, the value of each of the 256 codes."""
     p0, p25, p75, p100 = (quantiles[:, i : i + 1] for i in range(4))
     code = np.arange(256, dtype=np.float32)
-    table = np.empty((cols, 256), np.float32)
+    table = np.empty((len(quantiles), 256), np.float32)
     table[:, :65] = p0 + (p25 - p0) * code[:65] * np.float32(1 / 64)
     table[:, 65:193] = p25 + (p75 - p25) * (code[65:193] - 64) * np.float32(1 / 128)
     table[:, 193:] = p75 + (p100 - p75) * (code[193:] - 192) * np.float32(1 / 63)
-    codes = np.frombuffer(data, "u1", rows * cols, 8 * cols).reshape(cols, rows)
-    return np.take_along_axis(table, codes.astype(np.intp), axis=1).T.copy()
+    return table
 
 
 def encode(matrix: Matrix, compress: bool = False) -> bytes:
