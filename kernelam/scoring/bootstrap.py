@@ -8,7 +8,7 @@ import numpy as np
 from kernelam.errors import KernelamError
 from kernelam.scoring.wer import WerResult
 
-REPLICATES = 10_000
+REPLICATES, SEED = 10_000, 0
 _BLOCK = 1 << 21  # draws in memory at once
 
 
@@ -44,7 +44,7 @@ class Comparison:
 
 
 def bootstrap(
-    result: WerResult, utt2spk: Mapping[str, str] | None = None, replicates: int = REPLICATES, seed: int = 0
+    result: WerResult, utt2spk: Mapping[str, str] | None = None, replicates: int = REPLICATES, seed: int = SEED
 ) -> Bootstrap:
     """Resample utterances, or, with `utt2spk`, speakers: errors of one speaker's utterances are not independent."""
     units = _units([result], utt2spk)
@@ -52,20 +52,14 @@ def bootstrap(
     return Bootstrap(errors[words > 0] / words[words > 0], units.shape[1])
 
 
-def compare(
-    baseline: WerResult,
-    system: WerResult,
-    utt2spk: Mapping[str, str] | None = None,
-    replicates: int = REPLICATES,
-    seed: int = 0,
-) -> Comparison:
-    """Resample the same utterances (or speakers) for both systems.
+def compare(baseline: WerResult, system: WerResult, replicates: int = REPLICATES, seed: int = SEED) -> Comparison:
+    """Resample the same utterances for both systems.
 
     p = 2 min(#{δ* ≤ 0} + 1, #{δ* ≥ 0} + 1) / (replicates + 1), where δ* is a replicate's difference in errors; but no
-    less than 2^(1 - k), the least that a sign test on k units can give: resampling a few units understates the spread.
+    less than 2^(1 - k), the least that a sign test on k utterances can give: resampling a few understates the spread.
     """
     _check_same_references(baseline, system)
-    units = _units([baseline, system], utt2spk)
+    units = _units([baseline, system])
     base_errors, errors, words = _resample(units, replicates, seed)
     delta = errors - base_errors
     p = 2 * (1 + min(np.sum(delta <= 0), np.sum(delta >= 0))) / (replicates + 1)
@@ -83,7 +77,7 @@ def _check_same_references(a: WerResult, b: WerResult) -> None:
             raise KernelamError(f"the two systems were not scored on the same reference: {utt} differs in length")
 
 
-def _units(results: list[WerResult], utt2spk: Mapping[str, str] | None) -> np.ndarray:
+def _units(results: list[WerResult], utt2spk: Mapping[str, str] | None = None) -> np.ndarray:
     """Rows: errors of each result, then reference words. Columns: utterances, or speakers."""
     first = results[0].utterances
     columns = [[r.utterances[utt].errors for r in results] + [counts.ref_words] for utt, counts in first.items()]

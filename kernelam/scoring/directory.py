@@ -22,7 +22,7 @@ from kernelam.kaldi.tables import lines
 from kernelam.progress import say
 from kernelam.records import read_record
 from kernelam.scoring.alignment import TokenMap
-from kernelam.scoring.bootstrap import REPLICATES, Bootstrap, bootstrap
+from kernelam.scoring.bootstrap import REPLICATES, SEED, Bootstrap, bootstrap
 from kernelam.scoring.details import details
 from kernelam.scoring.tuning import Weights, edges, tune
 from kernelam.scoring.wer import Transcripts, WerResult, compute_wer, read_transcripts
@@ -48,7 +48,6 @@ def score_directory(
     utt2spk: Mapping[str, str],
     tuned_on: str | Path | None = None,
     token_map: TokenMap = list,
-    seed: int = 0,
 ) -> Scored:
     """Score the hypotheses of every point and write all files.
 
@@ -62,9 +61,9 @@ def score_directory(
     best = oracle if tuned_on is None else read_weights(tuned_on)
     if best not in points:
         raise KernelamError(f"{tuned_on} was tuned to {best.name}, which is not among the points tried in {directory}")
-    boot = bootstrap(points[best], seed=seed)
-    record = _record(best, points[best], boot, bootstrap(points[best], utt2spk, seed=seed))
-    record |= {"seed": seed, "replicates": REPLICATES, "tuned_on": str(tuned_on or directory)}
+    boot = bootstrap(points[best])
+    record = _record(best, points[best], boot, bootstrap(points[best], utt2spk))
+    record |= {"seed": SEED, "replicates": REPLICATES, "tuned_on": str(tuned_on or directory)}
     record["oracle"] = {"lmwt": oracle.lmwt, "wip": oracle.wip, **_counts(points[oracle])}
 
     files = _grid_files(directory, refs, grid, points)

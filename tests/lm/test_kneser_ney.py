@@ -197,12 +197,21 @@ def test_command_line_error_leaves_nothing(tmp_path: Path, kernelam: Callable) -
     assert not (tmp_path / "out").exists()
 
 
-def test_equals_the_iban_model(corpora: Path) -> None:
-    """The n-grams and the values of a model made by another program, to the last of its six decimals."""
+@pytest.fixture(scope="module")
+def iban_models(corpora: Path) -> tuple[ArpaModel, ArpaModel]:
+    """The Iban model with the n-grams of <UNK> kept, and as it was made by another program, which removed them."""
+    iban = corpora / "kaldi-iban"
+    vocabulary = read_vocabulary(iban / "data/local/dict/lexicon.txt")
+    whole = estimate(iban / "data-fbank/train/text", 3, vocabulary=vocabulary, keep_unk=True)
+    return whole, read_arpa(iban / "data/lang_test/lm.arpa.gz")
+
+
+def test_equals_the_iban_model(corpora: Path, iban_models: tuple[ArpaModel, ArpaModel]) -> None:
+    """The same n-grams and values, to the last of the six decimals."""
     iban = corpora / "kaldi-iban"
     vocabulary = read_vocabulary(iban / "data/local/dict/lexicon.txt")
     model = estimate(iban / "data-fbank/train/text", 3, vocabulary=vocabulary)
-    theirs = read_arpa(iban / "data/lang_test/lm.arpa.gz")
+    _, theirs = iban_models
     for n in (1, 2, 3):
         ours = {words: values for words, *values in model.ngrams(n)}
         given = {words: values for words, *values in theirs.ngrams(n)}
@@ -210,26 +219,19 @@ def test_equals_the_iban_model(corpora: Path) -> None:
         assert np.abs(np.array([ours[g] for g in given]) - np.array(list(given.values()))).max() < 1e-6
 
 
-def test_iban_perplexities(corpora: Path) -> None:
+def test_iban_perplexities(corpora: Path, iban_models: tuple[ArpaModel, ArpaModel]) -> None:
     """Near the 54 and 127 given with the model, both with <UNK> kept in histories and with it removed."""
-    iban = corpora / "kaldi-iban"
-    vocabulary = read_vocabulary(iban / "data/local/dict/lexicon.txt")
-    whole = estimate(iban / "data-fbank/train/text", 3, vocabulary=vocabulary, keep_unk=True)
-    cut = read_arpa(iban / "data/lang_test/lm.arpa.gz")
-    for name, given, oovs, kept, removed in (("dev", 54, 32, 54.28, 54.89), ("heldout", 127, 74, 126.60, 127.01)):
-        for model, figure in ((whole, kept), (cut, removed)):
-            result = perplexity(model, iban / f"data-fbank/{name}/text")
+    for name, given, oovs, *figures in (("dev", 54, 32, 54.28, 54.89), ("heldout", 127, 74, 126.60, 127.01)):
+        for model, figure in zip(iban_models, figures, strict=True):
+            result = perplexity(model, corpora / f"kaldi-iban/data-fbank/{name}/text")
             assert result.oovs == oovs
             assert result.ppl == pytest.approx(figure, abs=0.01)
             assert result.ppl == pytest.approx(given, rel=0.02)
 
 
-def test_the_iban_unknown_word_carries_the_missing_share(corpora: Path) -> None:
+def test_the_iban_unknown_word_carries_the_missing_share(iban_models: tuple[ArpaModel, ArpaModel]) -> None:
     """The <UNK> n-grams of the Iban model were removed and nothing rescaled: with them, histories sum to one."""
-    iban = corpora / "kaldi-iban"
-    vocabulary = read_vocabulary(iban / "data/local/dict/lexicon.txt")
-    whole = estimate(iban / "data-fbank/train/text", 3, vocabulary=vocabulary, keep_unk=True)
-    theirs = read_arpa(iban / "data/lang_test/lm.arpa.gz")
+    whole, theirs = iban_models
     for model, missing in ((whole, 0.0), (theirs, 10 ** whole.log10_prob([], "<UNK>"))):
         total = np.sum(10 ** model.levels[0].log10_prob)
         assert total == pytest.approx(1 - missing, abs=1e-5)
