@@ -7,7 +7,6 @@ from pathlib import Path
 from espeak import Phone
 
 from kernelam.errors import KernelamError
-from kernelam.files import replacing
 from kernelam.kaldi.tables import lines
 
 SILENCE = "SIL"
@@ -107,15 +106,12 @@ def divide(
     return [*parts, (words[0], phones)]
 
 
-def write_dict(directory: Path, lexicon: Iterable[Sequence[str]], nonsilence: list[str]) -> None:
-    """Kaldi's data/local/dict, its habits included: silence SIL, spoken noise SPN, words !SIL and <UNK>."""
-    files = {
+def dict_files(lexicon: Iterable[Sequence[str]], nonsilence: list[str]) -> dict[str, list[str]]:
+    """The files of Kaldi's data/local/dict, its habits included: silence SIL, spoken noise SPN, words !SIL, <UNK>."""
+    return {
         "lexicon.txt": [f"!SIL {SILENCE}", "<UNK> SPN", *(" ".join(entry) for entry in lexicon)],
         "nonsilence_phones.txt": nonsilence,
         "silence_phones.txt": [SILENCE, "SPN"],
         "optional_silence.txt": [SILENCE],
         "extra_questions.txt": [f"{SILENCE} SPN", " ".join(nonsilence)],
     }
-    for name, content in files.items():
-        with replacing(directory / name, "w") as stream:
-            stream.writelines(f"{line}\n" for line in content)

@@ -8,6 +8,7 @@ import signal
 import sys
 import wave
 from collections import defaultdict
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,13 @@ import espeak
 import numpy as np
 import sound
 from grammar import Grammar, read_grammar
-from lexicon import PhoneMap, Pronunciation, Pronunciations, Segment, write_dict
+from lexicon import PhoneMap, Pronunciation, Pronunciations, Segment, dict_files
 from plan import UTTERANCES, Sentences, Utterance, make_plan, read_speakers
 from processes import each_alone
 
 from kernelam.cli.mistakes import sentence
 from kernelam.errors import KernelamError
 from kernelam.files import replacing
-from kernelam.kaldi.tables import write_table
 from kernelam.progress import progress, say
 
 HERE = Path(__file__).resolve().parent
@@ -167,8 +167,9 @@ def make_corpus(corpus: Path, seed: int, nj: int, made_of: str) -> dict[str, Any
     return manifest
 
 
-def write_data_dirs(manifest: dict[str, Any], corpus: Path, data: Path) -> None:
-    """Kaldi's data directories of the four sets."""
+def data_files(manifest: dict[str, Any], corpus: Path) -> dict[str, list[str]]:
+    """The lines of Kaldi's data directories of the four sets and of the dictionary directory."""
+    files = {f"local/dict/{name}": lines for name, lines in dict_files(manifest["lexicon"], manifest["phones"]).items()}
     for set_ in UTTERANCES:
         tables: dict[str, dict[str, str]] = defaultdict(dict)
         members: dict[str, list[str]] = defaultdict(list)
@@ -182,7 +183,17 @@ def write_data_dirs(manifest: dict[str, Any], corpus: Path, data: Path) -> None:
             members[speaker].append(name)
         tables["spk2utt"] = {speaker: " ".join(sorted(names)) for speaker, names in members.items()}
         for file, table in tables.items():
-            write_table(data / set_ / file, table)
+            files[f"{set_}/{file}"] = [f"{key} {table[key]}" for key in sorted(table)]
+    return files
+
+
+def write_together(folder: Path, files: dict[str, list[str]]) -> None:
+    """All files or, when the disk is full, none."""
+    with ExitStack() as stack:
+        for name, lines in files.items():
+            stream = stack.enter_context(replacing(folder / name, "w"))
+            stream.writelines(f"{line}\n" for line in lines)
+            stream.flush()
 
 
 def summary(manifest: dict[str, Any]) -> list[str]:
@@ -214,12 +225,13 @@ def main(nj: int, seed: int, corpus: Path, data: Path) -> None:
     made_of = fingerprint(seed)
     manifest = read_manifest(corpus, made_of)
     if manifest is None:
+        for set_ in UTTERANCES:  # of another corpus in the same place, whose sound is about to change
+            (data / set_ / "wav.scp").unlink(missing_ok=True)
         manifest = make_corpus(corpus, seed, nj, made_of)
     else:
         say(f"{corpus} is current")
     lines = summary(manifest)
-    write_data_dirs(manifest, corpus, data)
-    write_dict(data / "local" / "dict", manifest["lexicon"], manifest["phones"])
+    write_together(data, data_files(manifest, corpus))
     for line in lines:
         say(line)
 
