@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from kernelam.errors import KernelamError
+from kernelam.records import read_record
 
 
 class FrameStore:
@@ -19,19 +21,31 @@ class FrameStore:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
-        try:
-            about = json.loads((self.folder / "store.json").read_text())
-        except FileNotFoundError:
-            raise KernelamError(f"no such file {self.folder / 'store.json'}") from None
-        self.utts: list[str] = about["utts"]
-        self.dim: int = about["dim"]
-        self.digest: str = about["digest"]
-        self.offsets = np.fromfile(self.folder / "offsets.i64", np.int64)
-        shape = (int(self.offsets[-1]), self.dim)
-        self.features = np.memmap(self.folder / "features.f32", np.float32, "c", shape=shape)
-        labels = self.folder / "labels.i32"
-        self.labels = np.memmap(labels, np.int32, "c", shape=shape[:1]) if labels.exists() else None
+        about = read_record(self.folder / "store.json", "these frames were never packed")
+        self.utts: list[str] = about.get("utts", [])
+        self.dim: int = about.get("dim", 0)
+        self.digest: str = about.get("digest", "")
+        if not (_are_strings(self.utts) and self.utts and isinstance(self.dim, int) and self.dim > 0):
+            raise KernelamError(f"{self.folder}/store.json is damaged; pack the frames again")
         self._index = {utt: number for number, utt in enumerate(self.utts)}
+        self.offsets = self._array("offsets.i64", np.int64, (len(self.utts) + 1,))
+        if self.offsets[0] != 0 or (np.diff(self.offsets) <= 0).any():
+            raise KernelamError(f"{self.folder}/offsets.i64 is damaged; pack the frames again")
+        shape = (int(self.offsets[-1]), self.dim)
+        self.features = self._array("features.f32", np.float32, shape)
+        labelled = (self.folder / "labels.i32").exists()
+        self.labels = self._array("labels.i32", np.int32, shape[:1]) if labelled else None
+        if self.labels is not None and self.labels.min() < 0:
+            raise KernelamError(f"{self.folder}/labels.i32 is damaged: it has a negative label; pack the frames again")
+
+    def _array(self, name: str, kind: type[np.number], shape: tuple[int, ...]) -> np.memmap:
+        """A file as an array; changes stay in memory."""
+        path = self.folder / name
+        expected = math.prod(shape) * np.dtype(kind).itemsize
+        size = path.stat().st_size if path.exists() else 0
+        if size != expected:
+            raise KernelamError(f"{path} has {size} bytes, but {expected} belong to it; pack the frames again")
+        return np.memmap(path, kind, "c", shape=shape)
 
     def __len__(self) -> int:
         return len(self.features)
@@ -102,3 +116,7 @@ class FrameStore:
         finally:
             shutil.rmtree(partial, ignore_errors=True)
         return cls(folder)
+
+
+def _are_strings(values: object) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)

@@ -21,7 +21,7 @@ def load_model(place: str | Path, device: str = "cpu", transform_dir: Path | Non
 
 
 def _load(place: Path, device: str) -> AcousticModel:
-    ours = (place / "model.json").exists() and describe(place)["kind"] != "gmm"
+    ours = (place / "model.json").exists() and describe(place).get("kind") != "gmm"
     if ours or (place / "model.safetensors").exists():
         from kernelam.models.directory import load_posterior_model
 

@@ -60,11 +60,24 @@ def remove_model(folder: Path) -> None:
 
 
 def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else "missing"
+    if not path.exists():
+        return "missing"
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _check_digest(folder: Path) -> None:
+    name = "model.safetensors"
+    if not (folder / name).exists():
+        raise KernelamError(f"no such file {folder / name}")
+    files = describe(folder).get("files")
+    if not isinstance(files, dict) or files.get(name) != _digest(folder / name):
+        raise KernelamError(f"{folder / name} is not the file that {folder}/model.json was written with; train again")
 
 
 def load_posterior_model(folder: Path, device: str = "cpu") -> PosteriorModel:
-    """What `save_model` saved."""
+    """What `save_model` saved: a model.safetensors whose digest is not the one in model.json is refused."""
+    _check_digest(folder)
     arrays, about = read_arrays(folder / "model.safetensors")
     try:
         given = about["input"]
@@ -83,7 +96,13 @@ def load_posterior_model(folder: Path, device: str = "cpu") -> PosteriorModel:
 
 def read_counts(path: str | Path) -> np.ndarray:
     """Frames of each class in the training alignment: a vector in Kaldi's form."""
-    return KaldiReader.open(path).vector().astype(np.float64)
+    reader = KaldiReader.open(path)
+    counts = reader.vector().astype(np.float64)
+    if not reader.at_end():
+        reader.fail("something behind the vector of counts")
+    if not (np.isfinite(counts).all() and (counts >= 0).all() and counts.any()):
+        raise KernelamError(f"{path} does not hold counts: numbers from 0 up, not all of them 0")
+    return counts
 
 
 def write_counts(path: Path, counts: np.ndarray) -> None:
