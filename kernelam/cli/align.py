@@ -4,19 +4,16 @@ from pathlib import Path
 
 import click
 
+from kernelam.cli.values import ABOVE_ZERO, Number, check_folder
+
 PATH = click.Path(path_type=Path)
 
 
 @click.command()
-@click.option("--acoustic-scale", default=0.1, help="Scale of the model's log-likelihoods.")
-@click.option("--transition-scale", default=1.0, help="Scale of the log-probabilities of transitions.")
-@click.option("--self-loop-scale", default=0.1, help="Scale of those of self-loops.")
-@click.option(
-    "--boost-silence",
-    type=click.FloatRange(0, min_open=True),
-    default=1.0,
-    help="Factor on the likelihoods of the optional silence.",
-)
+@click.option("--acoustic-scale", type=Number(), default=0.1, help="Scale of the model's log-likelihoods.")
+@click.option("--transition-scale", type=Number(), default=1.0, help="Scale of the log-probabilities of transitions.")
+@click.option("--self-loop-scale", type=Number(), default=0.1, help="Scale of those of self-loops.")
+@click.option("--boost-silence", type=ABOVE_ZERO, default=1.0, help="Factor on the likelihoods of optional silence.")
 @click.option("--frames", type=PATH, help="Packed features of the model's kind, instead of DATA/feats.scp.")
 @click.option("--equal", type=bool, default=False, help="Share frames out equally instead: a flat start.")
 @click.option("--transform-dir", type=PATH, help="Directory with the speakers' fMLLR transforms, trans.*.")
@@ -47,6 +44,7 @@ def command(
     from kernelam.kaldi.alignment import write_alignments
     from kernelam.models import load_model
 
+    check_folder(out)
     folder = model.parent if model.is_file() else model
     check_phones(lang / "phones.txt", folder / "phones.txt")
     transitions = TransitionModel.load(model if model.is_file() else model / "final.mdl")

@@ -18,6 +18,7 @@ def command(device: str, transform_dir: Path | None, model: str, data: str, outp
     import re
     import sys
 
+    from kernelam.cli.values import check_folder
     from kernelam.decoding.likelihoods import check_likelihoods
     from kernelam.errors import KernelamError
     from kernelam.files import replacing
@@ -25,6 +26,10 @@ def command(device: str, transform_dir: Path | None, model: str, data: str, outp
     from kernelam.models import load_model
     from kernelam.progress import progress
 
+    name = output.removeprefix("ark:")
+    if re.match(r"[a-z,]+:", name) or "|" in name:
+        raise KernelamError(f"{output}: write to ark:-, ark:FILE or FILE; other ways are not supported")
+    check_folder(name)
     scorer = load_model(model, device, transform_dir)
     features = scorer.open(data)
     score = scorer.log_likelihoods
@@ -35,9 +40,6 @@ def command(device: str, transform_dir: Path | None, model: str, data: str, outp
             check_likelihoods(utt, matrix, scorer.num_classes)
             write_matrix(stream, utt, matrix)  # type: ignore[arg-type]
 
-    name = output.removeprefix("ark:")
-    if re.match(r"[a-z,]+:", name) or "|" in name:
-        raise KernelamError(f"{output}: write to ark:-, ark:FILE or FILE; other ways are not supported")
     if name == "-":
         write(sys.stdout.buffer)
     else:

@@ -1,6 +1,7 @@
 """Mistakes on the command line, in the words that utils/options.sh has for them."""
 
 import re
+from collections.abc import Iterator
 
 import click
 
@@ -54,15 +55,12 @@ def _kind(type_: click.ParamType) -> str | None:
         return "true or false"
     if isinstance(type_, click.types.IntParamType | click.types.FloatParamType):
         noun = "a whole number" if isinstance(type_, click.types.IntParamType) else "a number"
-        return (
-            noun
-            + _range(getattr(type_, "min", None), getattr(type_, "min_open", False), "above", "least")
-            + (_range(getattr(type_, "max", None), getattr(type_, "max_open", False), "below", "most"))
-        )
+        return noun + " and".join(_limits(type_))
     return None
 
 
-def _range(limit: float | None, is_open: bool, beyond: str, at: str) -> str:
-    if limit is None:
-        return ""
-    return f" {beyond} {limit}" if is_open else f" of at {at} {limit}"
+def _limits(type_: click.ParamType) -> Iterator[str]:
+    for end, beyond, at in (("min", "above", "least"), ("max", "below", "most")):
+        limit = getattr(type_, end, None)
+        if limit is not None:
+            yield f" {beyond} {limit}" if getattr(type_, f"{end}_open") else f" of at {at} {limit}"

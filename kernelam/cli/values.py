@@ -1,19 +1,46 @@
-"""Values of options that click has no type for."""
+"""Values of options and arguments that click has no type for."""
 
+import math
 from collections.abc import Callable
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
 
 from kernelam.errors import KernelamError
 
 T = TypeVar("T", int, float)
 
 
+class Number(click.FloatRange):
+    """A number in a range, which NaN never is although it fails no comparison."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"'{value}' is not a number", param, ctx)
+        return number
+
+
+ABOVE_ZERO = Number(0, min_open=True)
+
+
 def numbers(kind: Callable[[str], T], text: str) -> list[T]:
-    """Numbers with spaces or commas between them."""
+    """Finite numbers with spaces or commas between them."""
     try:
         values = [kind(word) for word in text.replace(",", " ").split()]
+        finite = all(map(math.isfinite, values))
     except ValueError:
-        raise KernelamError(f"'{text}' is not a list of numbers") from None
+        finite = False
+    if not finite:
+        raise KernelamError(f"'{text}' is not a list of numbers")
     if not values:
         raise KernelamError("a list of numbers is empty")
     return values
+
+
+def check_folder(archive: str | Path) -> None:
+    """An archive is written into a folder that is there, as by Kaldi's programs; only directories are made."""
+    folder = Path(archive).parent
+    if not folder.is_dir():
+        raise KernelamError(f"cannot write {archive}: there is no folder {folder}")

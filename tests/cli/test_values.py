@@ -1,0 +1,55 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+
+from kernelam.cli.mistakes import sentence
+from kernelam.cli.values import ABOVE_ZERO, Number, check_folder, numbers
+from kernelam.errors import KernelamError
+
+
+def test_numbers() -> None:
+    assert numbers(int, "1 2,3") == [1, 2, 3]
+    assert numbers(float, "0.5, -1") == [0.5, -1.0]
+    for text in ("1 x", "nan", "0.1 inf"):
+        with pytest.raises(KernelamError, match=f"'{text}' is not a list of numbers"):
+            numbers(float, text)
+    with pytest.raises(KernelamError, match="is empty"):
+        numbers(int, " ,")
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "expected"),
+    [
+        (ABOVE_ZERO, "nan", "option --scale takes a number above 0, not 'nan'"),
+        (ABOVE_ZERO, "0", "option --scale takes a number above 0, not '0.0'"),
+        (Number(), "nan", "option --scale takes a number, not 'nan'"),
+        (Number(0, 1), "1.5", "option --scale takes a number of at least 0 and of at most 1, not '1.5'"),
+    ],
+)
+def test_what_is_no_number(kind: click.ParamType, text: str, expected: str) -> None:
+    command = click.Command("x", params=[click.Option(["--scale"], type=kind)])
+    command.main(["--scale", "0.5"], standalone_mode=False)
+    with pytest.raises(click.UsageError) as caught:
+        command.main(["--scale", text], standalone_mode=False)
+    assert sentence(caught.value) == expected
+
+
+def test_folders_of_archives(tmp_path: Path) -> None:
+    check_folder("-")
+    check_folder("a.ark")
+    check_folder(tmp_path / "a.ark")
+    with pytest.raises(KernelamError, match=r"cannot write (.*)/none/a.ark: there is no folder \1/none"):
+        check_folder(tmp_path / "none/a.ark")
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["forward model data ark:none/a.ark", "align model data lang none/a.ark"],
+)
+def test_commands_look_at_the_folder_of_their_archive_first(kernelam: Callable, tmp_path: Path, words: str) -> None:
+    run = kernelam(*words.split(), cwd=tmp_path)
+    assert run.returncode == 1
+    assert run.stderr == f"kernelam {words.split()[0]}: cannot write none/a.ark: there is no folder none\n"
+    assert list(tmp_path.iterdir()) == []
