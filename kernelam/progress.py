@@ -33,7 +33,9 @@ def progress(items: Iterable[T], what: str, total: int | None = None, every: flo
     if total is None and hasattr(items, "__len__"):
         total = len(items)  # type: ignore[arg-type]
     if terminal is not None:
-        yield from tqdm(items, desc=what, total=total, file=terminal, leave=False, dynamic_ncols=True)
+        known = os.get_terminal_size(terminal.fileno()).columns > 0  # some do not tell, and tqdm would show nothing
+        width = {"dynamic_ncols": True} if known else {"ncols": 80}
+        yield from tqdm(items, desc=what, total=total, file=terminal, leave=False, **width)
     if terminal is sys.stderr:
         return
     if terminal is not None:
