@@ -28,8 +28,10 @@ class FrameStore:
         if not (_are_strings(self.utts) and self.utts and isinstance(self.dim, int) and self.dim > 0):
             raise KernelamError(f"{self.folder}/store.json is damaged; pack the frames again")
         self._index = {utt: number for number, utt in enumerate(self.utts)}
+        if len(self._index) < len(self.utts):
+            raise KernelamError(f"{self.folder}/store.json has an utterance twice; pack the frames again")
         self.offsets = self._array("offsets.i64", np.int64, (len(self.utts) + 1,))
-        if self.offsets[0] != 0 or (np.diff(self.offsets) <= 0).any():
+        if self.offsets[0] != 0 or (self.offsets[1:] <= self.offsets[:-1]).any():
             raise KernelamError(f"{self.folder}/offsets.i64 is damaged; pack the frames again")
         shape = (int(self.offsets[-1]), self.dim)
         self.features = self._array("features.f32", np.float32, shape)

@@ -14,6 +14,7 @@ from kernelam.kaldi.ark import ArkWriter, Matrix, MatrixScp
 from kernelam.kaldi.datadir import DataDir
 
 _VARIANCE_FLOOR = 1e-20
+_LARGEST_MEAN = 1e10  # of a feature; larger ones only damage makes
 
 
 def cmvn_stats(utterances: Iterable[Matrix]) -> NDArray[np.float64]:
@@ -56,6 +57,8 @@ def apply(
         raise KernelamError(f"{where}: --skip-dims names dimension {max(skip_dims)}, but there are {feats.shape[1]}")
     skipped = list(skip_dims)
     mean = stats[0, :-1] / count
+    if not (np.abs(mean) < _LARGEST_MEAN).all() or not (np.abs(stats[1]) / count < _LARGEST_MEAN**2).all():
+        raise KernelamError(f"{where}: statistics are out of all bounds; run steps/compute_cmvn_stats.sh again")
     mean[skipped] = 0
     if not norm_vars:
         return feats - mean.astype(np.float32)

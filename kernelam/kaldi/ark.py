@@ -179,7 +179,7 @@ def _check(matrix: Matrix, where: str) -> None:
 
 def _checked(matrix: Matrix, where: str, double: bool) -> Matrix:
     """`matrix`, or it in float32 unless `double`: not empty, and finite also then."""
-    with np.errstate(over="ignore"):
+    with np.errstate(all="ignore"):
         matrix = matrix if double else matrix.astype(np.float32, copy=False)
     _check(matrix, where)
     return matrix

@@ -97,7 +97,8 @@ def load_posterior_model(folder: Path, device: str = "cpu") -> PosteriorModel:
 def read_counts(path: str | Path) -> np.ndarray:
     """Frames of each class in the training alignment: a vector in Kaldi's form."""
     reader = KaldiReader.open(path)
-    counts = reader.vector().astype(np.float64)
+    with np.errstate(invalid="ignore"):  # checked below
+        counts = reader.vector().astype(np.float64)
     if not reader.at_end():
         reader.fail("something behind the vector of counts")
     if not (np.isfinite(counts).all() and (counts >= 0).all() and counts.any()):
