@@ -14,6 +14,7 @@ ABOVE_ZERO = click.FloatRange(0, min_open=True)
 @click.option("--lattice-beam", type=ABOVE_ZERO, default=8.0)
 @click.option("--max-active", default=7000, help="Tokens followed at most.")
 @click.option("--min-active", default=200, help="Tokens followed at least.")
+@click.option("--determinize-lattice", type=bool, default=True, help="Each word string once; else all paths.")
 @click.option("--device", default="cpu", help="cpu or cuda.")
 @click.option("--transform-dir", type=PATH, help="Directory with the speakers' fMLLR transforms, trans.*.")
 @click.argument("graph", type=PATH)
@@ -26,6 +27,7 @@ def command(
     lattice_beam: float,
     max_active: int,
     min_active: int,
+    determinize_lattice: bool,
     device: str,
     transform_dir: Path | None,
     graph: Path,
@@ -35,11 +37,11 @@ def command(
 ) -> None:
     """Decode DATA by MODEL with GRAPH/HCLG.fst and write lattices to OUT."""
     from kernelam.decoding.decoder import LatticeDecoder, check_graph, decode_data
-    from kernelam.decoding.lattice import write_entry
     from kernelam.decoding.search import Beams
     from kernelam.files import replacing
     from kernelam.hmm.graph import read_graph
     from kernelam.hmm.transitions import TransitionModel
+    from kernelam.kaldi.lattices import write_lattice
     from kernelam.models import load_model
 
     transitions = TransitionModel.load(model / "final.mdl")
@@ -48,5 +50,5 @@ def command(
     beams = Beams(beam, lattice_beam, max_active, min_active)
     decoder = LatticeDecoder(read_graph(graph / "HCLG.fst"), transitions, acwt, beams)
     with replacing(out) as stream:
-        for utt, lattice in decode_data(data, scorer, decoder):
-            write_entry(stream, utt, lattice)
+        for utt, lattice in decode_data(data, scorer, decoder, determinize_lattice):
+            write_lattice(stream, utt, lattice)

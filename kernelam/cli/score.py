@@ -21,9 +21,10 @@ def command() -> None:
 def paths(lmwts: str, penalties: str, words: Path, lattices: Path, out: Path) -> None:
     """The best path of each of LATTICES at every pair of weights, as lines `lmwt wip utterance words` in OUT."""
     from kernelam.cli.values import numbers
-    from kernelam.decoding.lattice import read_lattices
+    from kernelam.decoding.lattice import best_path, path_words
     from kernelam.errors import KernelamError
     from kernelam.files import replacing
+    from kernelam.kaldi.lattices import read_lattices
     from kernelam.kaldi.tables import read_symbols
     from kernelam.progress import progress
 
@@ -34,7 +35,7 @@ def paths(lmwts: str, penalties: str, words: Path, lattices: Path, out: Path) ->
     with replacing(out, "w") as stream:
         for utt, lattice in progress(read_lattices(lattices), f"rescoring {lattices}"):
             for lmwt, wip in points:
-                found = lattice.words(lattice.best_path(lmwt, wip))
+                found = path_words(lattice, best_path(lattice, lmwt, wip))
                 if unknown := [word for word in found if word not in symbols]:
                     raise KernelamError(
                         f"{lattices}, utterance {utt}: word {unknown[0]} is not in {words}, which is of another graph"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kernelam.decoding.lattice import Lattice
+from kernelam.decoding.determinise import determinise
 from kernelam.decoding.likelihoods import check_likelihoods
 from kernelam.decoding.search import Beams, Found, SearchGraph, search
 from kernelam.errors import KernelamError
@@ -13,12 +13,13 @@ from kernelam.hmm.lang import check_phones
 from kernelam.hmm.transitions import TransitionModel
 from kernelam.kaldi.binary import read_bytes
 from kernelam.kaldi.fst import Fst
+from kernelam.kaldi.lattice import Lattice
 from kernelam.models.base import AcousticModel
 from kernelam.progress import progress, say
 
 
 class LatticeDecoder:
-    """Lattices of all paths within the lattice beam of the best; the search sees likelihoods times `scale`."""
+    """Lattices of all word strings within the lattice beam of the best; the search sees likelihoods times `scale`."""
 
     def __init__(self, graph: Fst, transitions: TransitionModel, scale: float, beams: Beams) -> None:
         self.transitions, self.scale, self.beams = transitions, scale, beams
@@ -41,7 +42,17 @@ class LatticeDecoder:
         )
 
     def decode(self, utt: str, log_likelihoods: np.ndarray) -> tuple[Lattice, bool] | None:
-        """The lattice, with unscaled acoustic costs, and whether it ends in a final state; None if no path survived."""
+        """The word lattice, and whether it ends in a final state; None if no path survived."""
+        found = self.search(utt, log_likelihoods)
+        if found is None:
+            return None
+        lattice, beam = determinise(found[0], self.scale, self.beams.lattice_beam)
+        if beam < self.beams.lattice_beam:
+            say(f"utterance {utt}: the lattice beam is narrowed to {beam:.1f}, its lattice would take too much memory")
+        return lattice, found[1]
+
+    def search(self, utt: str, log_likelihoods: np.ndarray) -> tuple[Lattice, bool] | None:
+        """As `decode`, with a lattice of all paths, one state a graph state and frame. Acoustic costs are unscaled."""
         check_likelihoods(utt, log_likelihoods, self.transitions.num_pdfs)
         scores = log_likelihoods.astype(np.float32, order="C") * np.float32(self.scale)
         found: Found = search(self.graph, scores, self.beams)
@@ -59,24 +70,29 @@ class LatticeDecoder:
         last = slice(int(found.begin[-2]), None)
         final[last] = self.graph.final[found.tokens["state"][last]] if found.reached_final else 0.0
         lattice = Lattice(
-            first=np.searchsorted(source, np.arange(len(found.tokens) + 1)),
-            ilabel=labels.astype(np.int32),
-            olabel=self.arcs["olabel"][arc].astype(np.int32),
-            graph=self.graph.weight[arc],
-            acoustic=acoustic,
-            next=links["target"].copy(),
-            final_graph=final,
-            final_acoustic=np.where(np.isfinite(final), np.float32(0.0), np.float32(np.inf)),
+            np.searchsorted(source, np.arange(len(found.tokens) + 1)),
+            self.arcs["olabel"][arc].astype(np.int32),
+            self.graph.weight[arc],
+            acoustic,
+            links["target"].copy(),
+            final,
+            np.where(np.isfinite(final), np.float32(0.0), np.float32(np.inf)),
+            begin=np.concatenate([[0], np.cumsum(emits), np.full(len(final), emits.sum())]),
+            ids=labels[emits].astype(np.int32),
+            compact=False,
         )
-        return lattice.topologically_sorted(0, f"the lattice of {utt}")
+        return lattice.checked(0, f"the lattice of {utt}")
 
 
-def decode_data(data: Path, model: AcousticModel, decoder: LatticeDecoder) -> Iterator[tuple[str, Lattice]]:
+def decode_data(
+    data: Path, model: AcousticModel, decoder: LatticeDecoder, determinize: bool = True
+) -> Iterator[tuple[str, Lattice]]:
     """The lattice of each utterance of a data directory; those that end early and those lost are counted and named."""
     features = model.open(data)
+    decode = decoder.decode if determinize else decoder.search
     partial, lost = [], []
     for utt in progress(features, f"decoding {data}"):
-        found = decoder.decode(utt, model.log_likelihoods(features[utt]))
+        found = decode(utt, model.log_likelihoods(features[utt]))
         if found is None:
             lost.append(utt)
             continue

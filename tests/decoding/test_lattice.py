@@ -1,84 +1,56 @@
-import gzip
+"""Best paths and pruning, against enumeration of all paths and Kaldi's lattice-best-path."""
+
 import itertools
-from dataclasses import replace
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from kernelam.decoding.lattice import Lattice, read_lattices, write_entry
-from kernelam.errors import KernelamError
-from kernelam.files import replacing
+from kernelam.decoding.lattice import best_path, path_alignment, path_costs, path_words, pruned
+from kernelam.kaldi.lattice import Lattice
+from kernelam.kaldi.lattices import read_lattices
+from kernelam.kaldi.tables import read_table
 
-
-def random_lattice(seed: int) -> Lattice:
-    """States 0 … n−1, arcs forward only, the last state final."""
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(2, 6))
-    arcs = [(s, t) for s, t in itertools.combinations(range(n), 2) for _ in range(rng.integers(1, 3))]
-    source, target = (np.array(column) for column in zip(*arcs, strict=True))
-    m = len(arcs)
-    costs = rng.standard_normal((2, m)).astype(np.float32)
-    final = np.full((2, n), np.inf, np.float32)
-    final[:, -1] = rng.standard_normal(2)
-    labels = rng.integers(0, 4, (2, m)).astype(np.int32)
-    first = np.searchsorted(source, np.arange(n + 1))
-    return Lattice(first, labels[0], labels[1], costs[0], costs[1], target.astype(np.int32), final[0], final[1])
+AllPaths = Callable[[Lattice], list[tuple[int, ...]]]
 
 
-def all_paths(lattice: Lattice, state: int = 0) -> list[list[int]]:
-    paths = [[]] if np.isfinite(lattice.final_graph[state]) else []
-    for arc in range(lattice.first[state], lattice.first[state + 1]):
-        paths += [[arc, *rest] for rest in all_paths(lattice, int(lattice.next[arc]))]
-    return paths
+def cost(lattice: Lattice, path: tuple[int, ...], lm_weight: float, penalty: float = 0.0) -> float:
+    arcs = np.array(path, int)
+    graph, acoustic = path_costs(lattice, arcs)
+    return graph + acoustic / lm_weight + penalty * len(path_words(lattice, arcs))
 
 
-@given(st.integers(0, 10_000), st.sampled_from([1.0, 7.0, 15.0]), st.sampled_from([0.0, 0.5, -1.0]))
-def test_best_path_is_that_of_enumeration(seed, lm_weight, penalty):
-    lattice = random_lattice(seed)
-
-    def cost(path: list[int]) -> float:
-        last = lattice.next[path[-1]] if path else 0
-        total = lattice.final_graph[last] + lattice.final_acoustic[last] / lm_weight
-        for arc in path:
-            total += lattice.graph[arc] + lattice.acoustic[arc] / lm_weight + penalty * bool(lattice.olabel[arc])
-        return float(total)
-
-    found = list(lattice.best_path(lm_weight, penalty))
-    assert cost(found) == pytest.approx(min(map(cost, all_paths(lattice))), abs=1e-4)
+def test_best_path_is_that_of_enumeration(lattices: list[Lattice], all_paths: AllPaths) -> None:
+    for lattice, lm_weight, penalty in itertools.product(lattices[:40], (1.0, 7.0, 15.0), (0.0, 0.5, -1.0)):
+        found = tuple(best_path(lattice, lm_weight, penalty))
+        least = min(cost(lattice, path, lm_weight, penalty) for path in all_paths(lattice))
+        assert cost(lattice, found, lm_weight, penalty) == pytest.approx(least, abs=1e-4)
 
 
-@given(st.integers(0, 10_000))
-def test_written_lattices_read_back(tmp_path_factory, seed):
-    path = tmp_path_factory.mktemp("lattices") / "lat.1.gz"
-    lattices = {f"utt-{i}": random_lattice(seed + i) for i in range(3)}
-    with replacing(path) as stream:
-        for utt, lattice in lattices.items():
-            write_entry(stream, utt, lattice)
-    again = dict(read_lattices(path))
-    assert list(again) == list(lattices)
-    for utt, lattice in lattices.items():
-        one, two = (item.best_path(7.0) for item in (lattice, again[utt]))
-        assert lattice.words(one) == again[utt].words(two)
-        np.testing.assert_array_equal(lattice.alignment(one), again[utt].alignment(two))
+def test_pruning_keeps_what_is_within_the_beam(lattices: list[Lattice], all_paths: AllPaths) -> None:
+    for lattice, beam in itertools.product(lattices[:60], (0.0, 1.0, 3.0)):
+        small = pruned(lattice, 0.5, beam)
+        costs = [cost(lattice, path, 2.0) for path in all_paths(lattice)]
+        kept = {path: cost(small, path, 2.0) for path in all_paths(small)}
+        limit = min(costs) + beam
+        within = sorted(value for value in costs if value < limit - 1e-3)
+        assert sorted(value for value in kept.values() if value < limit - 1e-3) == pytest.approx(within, abs=1e-4)
+        needed = {arc for path, value in kept.items() if value < limit + 1e-3 for arc in path}
+        assert needed == set(range(small.num_arcs))
 
 
-def test_truncation_anywhere_is_a_sentence(tmp_path):
-    path = tmp_path / "lat.1.gz"
-    with replacing(path) as stream:
-        write_entry(stream, "utt", random_lattice(3))
-    data = gzip.decompress(path.read_bytes())
-    for end in range(1, len(data)):
-        path.write_bytes(gzip.compress(data[:end]))
-        with pytest.raises(KernelamError, match=r"lat\.1\.gz"):
-            list(read_lattices(path))
-    path.write_bytes(b"not gzip")
-    with pytest.raises(KernelamError, match="not a whole gzip file"):
-        list(read_lattices(path))
-
-
-def test_a_cycle_is_refused():
-    lattice = random_lattice(1)
-    with pytest.raises(KernelamError, match="cycle"):
-        replace(lattice, next=np.zeros_like(lattice.next)).topologically_sorted(0, "x")
+@pytest.mark.parametrize("lm_scale", [1, 5, 7, 10])
+def test_kaldi_finds_the_same(corpora: Path, lm_scale: int) -> None:
+    sample = corpora / "kaldi-timit-sample"
+    expected = sample / "expected/tri1/lattice-tools"
+    words, alignments = (
+        {utt: row.split() for utt, row in read_table(expected / f"best-path.lmscale{lm_scale}.{kind}.int.txt").items()}
+        for kind in ("words", "ali")
+    )
+    for job in (1, 2, 3):
+        for utt, lattice in read_lattices(sample / f"exp/tri1/decode_test/lat.{job}.gz"):
+            path = best_path(lattice, lm_scale)
+            assert path_words(lattice, path) == [int(word) for word in words.pop(utt)]
+            assert path_alignment(lattice, path).tolist() == [int(label) for label in alignments[utt]]
+    assert not words

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from kernelam.decoding.decoder import LatticeDecoder
-from kernelam.decoding.lattice import Lattice
+from kernelam.decoding.lattice import best_path, path_alignment, path_costs, path_words
 from kernelam.decoding.search import Beams
 from kernelam.errors import KernelamError
 from kernelam.hmm.transitions import TransitionModel
 from kernelam.kaldi.ark import read_ark
 from kernelam.kaldi.fst import ARC, Fst, load_fst
+from kernelam.kaldi.lattice import Lattice
 from kernelam.kaldi.tables import read_table
 
 Maker = Callable[[np.random.Generator, int, int], Fst]
@@ -35,13 +36,6 @@ def numbers(path: Path) -> dict[str, list[int]]:
     return {utt: [int(field) for field in row.split()] for utt, row in read_table(path, empty_values=True).items()}
 
 
-def path_costs(lattice: Lattice, path: np.ndarray) -> tuple[float, float]:
-    """Graph and acoustic cost."""
-    last = lattice.next[path[-1]]
-    graph = lattice.graph[path].sum(dtype=float) + lattice.final_graph[last]
-    return float(graph), float(lattice.acoustic[path].sum(dtype=float) + lattice.final_acoustic[last])
-
-
 @pytest.mark.parametrize("name", KALDI)
 def test_kaldi_finds_the_same(corpora: Path, name: str) -> None:
     sample = corpora / "kaldi-timit-sample"
@@ -52,13 +46,13 @@ def test_kaldi_finds_the_same(corpora: Path, name: str) -> None:
     transitions = TransitionModel.load(sample / "exp/tri1/final.mdl")
     decoder = LatticeDecoder(load_fst(sample / "exp/tri1/graph/HCLG.fst"), transitions, scale, beams)
     for utt, log_likelihoods in read_ark(sample / "expected/tri1/loglikes/test.ark"):
-        found = decoder.decode(utt, log_likelihoods)
+        found = decoder.search(utt, log_likelihoods)
         assert found is not None
         lattice, reached_final = found
         assert reached_final
-        path = lattice.best_path(1 / scale)
-        assert lattice.words(path) == words.pop(utt)
-        assert lattice.alignment(path).tolist() == alignments[utt]
+        path = best_path(lattice, 1 / scale)
+        assert path_words(lattice, path) == words.pop(utt)
+        assert path_alignment(lattice, path).tolist() == alignments[utt]
         graph, acoustic = path_costs(lattice, path)
         assert graph == pytest.approx(float(graph_costs[utt]), abs=2e-3)
         assert scale * acoustic == pytest.approx(scale * float(acoustic_costs[utt]), abs=2e-3)
@@ -92,13 +86,13 @@ def test_best_path_is_that_of_dynamic_programming(
         graph = random_graph(rng, int(rng.integers(1, 40)), int(rng.integers(1, 160)))
         likelihoods = (4 * rng.standard_normal((int(rng.integers(1, 30)), 6))).astype(np.float32)
         best = by_dynamic_programming(graph, SCALE * likelihoods, transitions.pdf)
-        found = LatticeDecoder(graph, transitions, SCALE, beams).decode("u", likelihoods)
+        found = LatticeDecoder(graph, transitions, SCALE, beams).search("u", likelihoods)
         if np.isinf(best):
             assert found is None or not found[1]
             continue
         assert found is not None
         assert found[1]
-        graph_cost, acoustic = path_costs(found[0], found[0].best_path(1 / SCALE))
+        graph_cost, acoustic = path_costs(found[0], best_path(found[0], 1 / SCALE))
         assert graph_cost + SCALE * acoustic == pytest.approx(best, abs=1e-4)
         reached += 1
     assert reached > 30
@@ -135,11 +129,11 @@ def test_lattice_has_all_paths_within_its_beam_and_no_arc_without_one(
         if not costs:
             continue
         for beam in (0.0, 1.5, 4.0):
-            found = LatticeDecoder(graph, transitions, SCALE, WIDE._replace(lattice_beam=beam)).decode("u", likelihoods)
+            found = LatticeDecoder(graph, transitions, SCALE, WIDE._replace(lattice_beam=beam)).search("u", likelihoods)
             assert found is not None
             lattice = found[0]
             limit = min(costs.values()) + beam
-            kept = {tuple(lattice.words(np.array(path))): path for path in lattice_paths(lattice)}
+            kept = {tuple(path_words(lattice, np.array(path))): path for path in lattice_paths(lattice)}
             assert kept.keys() <= costs.keys()
             assert {words for words, cost in costs.items() if cost < limit - 1e-4} <= kept.keys()
             needed = {arc for words, path in kept.items() if costs[words] < limit + 1e-4 for arc in path}
@@ -153,8 +147,7 @@ def test_lattice_has_all_paths_within_its_beam_and_no_arc_without_one(
 
 def arc_set(lattice: Lattice) -> list[tuple[float, ...]]:
     """The arcs with the states they join; pruning may number states otherwise, never lose an arc."""
-    source = np.repeat(np.arange(lattice.num_states), np.diff(lattice.first))
-    columns = (source, lattice.next, lattice.ilabel, lattice.olabel, lattice.graph, lattice.acoustic)
+    columns = (lattice.source, lattice.next, lattice.word, lattice.graph, lattice.acoustic)
     return sorted(zip(*(column.tolist() for column in columns), strict=True))
 
 
@@ -168,7 +161,7 @@ def test_pruning_on_the_way_changes_nothing(transitions: TransitionModel, random
         likelihoods = (3 * rng.standard_normal((300, 6))).astype(np.float32)
         lattices = []
         for interval in (1, 7, 25, 10**6):
-            found = LatticeDecoder(graph, transitions, SCALE, beams._replace(prune_interval=interval)).decode(
+            found = LatticeDecoder(graph, transitions, SCALE, beams._replace(prune_interval=interval)).search(
                 "u", likelihoods
             )
             assert found is not None
@@ -176,7 +169,7 @@ def test_pruning_on_the_way_changes_nothing(transitions: TransitionModel, random
         for lattice in lattices[:-1]:
             assert arc_set(lattice) == arc_set(lattices[-1])
             for weight in (0.5, 2.0, 10.0):
-                np.testing.assert_array_equal(lattice.best_path(weight), lattices[-1].best_path(weight))
+                np.testing.assert_array_equal(best_path(lattice, weight), best_path(lattices[-1], weight))
         sizes.append(len(lattices[0].next))
     assert min(sizes) > 300
 
@@ -187,17 +180,17 @@ def test_few_tokens_still_give_a_path(transitions: TransitionModel, random_graph
         rng = np.random.default_rng(seed)
         graph = random_graph(rng, 60, 400)
         likelihoods = (3 * rng.standard_normal((40, 6))).astype(np.float32)
-        wide = LatticeDecoder(graph, transitions, SCALE, WIDE).decode("u", likelihoods)
+        wide = LatticeDecoder(graph, transitions, SCALE, WIDE).search("u", likelihoods)
         assert wide is not None
-        best = sum(np.array([1, SCALE]) * path_costs(wide[0], wide[0].best_path(1 / SCALE)))
+        best = sum(np.array([1, SCALE]) * path_costs(wide[0], best_path(wide[0], 1 / SCALE)))
         for max_active, min_active in ((1, 0), (1, 1), (2, 0), (10, 200)):
             beams = Beams(10.0, 6.0, max_active, min_active)
-            found = LatticeDecoder(graph, transitions, SCALE, beams).decode("u", likelihoods)
+            found = LatticeDecoder(graph, transitions, SCALE, beams).search("u", likelihoods)
             if found is None:  # so few can all run into a dead end
                 continue
             lattice, reached_final = found
-            path = lattice.best_path(1 / SCALE)
-            lengths.append(len(lattice.alignment(path)))
+            path = best_path(lattice, 1 / SCALE)
+            lengths.append(len(path_alignment(lattice, path)))
             assert not reached_final or sum(np.array([1, SCALE]) * path_costs(lattice, path)) > best - 1e-4
     assert len(lengths) > 20
     assert set(lengths) == {40}
@@ -221,7 +214,7 @@ def test_limits_of_the_search(transitions: TransitionModel, beams: Beams, count:
     """Six ways of cost 0, 2, … 10: the numbers of active tokens are those followed besides the best, as in Kaldi."""
     arcs = [(2, i, 2.0 * i, 1 + i) for i in range(6)] + [(4, 0, 0.0, 7) for _ in range(6)]
     graph = Fst.of(0, np.where(np.arange(8) == 7, 0.0, np.inf), np.r_[np.zeros(6, int), 1:7], np.array(arcs, ARC))
-    found = LatticeDecoder(graph, transitions, SCALE, beams).decode("u", np.zeros((2, 6), np.float32))
+    found = LatticeDecoder(graph, transitions, SCALE, beams).search("u", np.zeros((2, 6), np.float32))
     assert found is not None
     assert len(lattice_paths(found[0])) == count
 
@@ -236,31 +229,31 @@ def chain(*labels: int) -> Fst:
 
 def test_no_path_survives(transitions: TransitionModel) -> None:
     decoder = LatticeDecoder(chain(2, 0, 4), transitions, SCALE, Beams())
-    assert decoder.decode("u", np.zeros((3, 6), np.float32)) is None
-    assert decoder.decode("u", np.zeros((2, 6), np.float32)) is not None
+    assert decoder.search("u", np.zeros((3, 6), np.float32)) is None
+    assert decoder.search("u", np.zeros((2, 6), np.float32)) is not None
 
 
 def test_end_that_is_not_final(transitions: TransitionModel) -> None:
     likelihoods = np.arange(12, dtype=np.float32).reshape(2, 6)
-    found = LatticeDecoder(chain(2, 0, 4, 6), transitions, SCALE, Beams()).decode("u", likelihoods)
+    found = LatticeDecoder(chain(2, 0, 4, 6), transitions, SCALE, Beams()).search("u", likelihoods)
     assert found is not None
     lattice, reached_final = found
     assert not reached_final
-    path = lattice.best_path(1 / SCALE)
-    assert lattice.words(path) == [1, 2, 3]
-    assert lattice.alignment(path).tolist() == [2, 4]
+    path = best_path(lattice, 1 / SCALE)
+    assert path_words(lattice, path) == [1, 2, 3]
+    assert path_alignment(lattice, path).tolist() == [2, 4]
     pdf = transitions.pdf
     assert path_costs(lattice, path) == (0.75, -float(likelihoods[0, pdf[2]] + likelihoods[1, pdf[4]]))
 
 
 def test_one_frame(transitions: TransitionModel) -> None:
     likelihoods = np.arange(6, dtype=np.float32)[None]
-    found = LatticeDecoder(chain(0, 2, 0), transitions, SCALE, Beams()).decode("u", likelihoods)
+    found = LatticeDecoder(chain(0, 2, 0), transitions, SCALE, Beams()).search("u", likelihoods)
     assert found is not None
     lattice, reached_final = found
     assert reached_final
-    path = lattice.best_path(1 / SCALE)
-    assert lattice.words(path) == [1, 2, 3]
+    path = best_path(lattice, 1 / SCALE)
+    assert path_words(lattice, path) == [1, 2, 3]
     assert path_costs(lattice, path) == (1.25, -float(likelihoods[0, transitions.pdf[2]]))
 
 
@@ -268,7 +261,7 @@ def test_order_in_memory_does_not_matter(transitions: TransitionModel, random_gr
     rng = np.random.default_rng(0)
     decoder = LatticeDecoder(random_graph(rng, 60, 300), transitions, SCALE, Beams())
     likelihoods = rng.standard_normal((20, 6))
-    one, two = (decoder.decode("u", np.asarray(likelihoods, order=order)) for order in "CF")
+    one, two = (decoder.search("u", np.asarray(likelihoods, order=order)) for order in "CF")
     assert one is not None
     assert two is not None
     assert arc_set(one[0]) == arc_set(two[0])
@@ -278,7 +271,7 @@ def test_epsilon_cycle_is_a_sentence(transitions: TransitionModel) -> None:
     arcs = np.array([(2, 1, 0.0, 1), (0, 2, 0.5, 0), (0, 3, 0.5, 1)], ARC)
     graph = Fst.of(0, np.array([np.inf, 0.0]), np.array([0, 1, 0]), arcs)
     with pytest.raises(KernelamError, match="the lattice of utt-1 has a cycle"):
-        LatticeDecoder(graph, transitions, SCALE, Beams()).decode("utt-1", np.zeros((3, 6), np.float32))
+        LatticeDecoder(graph, transitions, SCALE, Beams()).search("utt-1", np.zeros((3, 6), np.float32))
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -286,14 +279,14 @@ def test_likelihoods_that_are_not_finite(transitions: TransitionModel, bad: floa
     likelihoods = np.zeros((4, 6), np.float32)
     likelihoods[2, 5] = bad
     with pytest.raises(KernelamError, match="utterance utt-1: the likelihoods of frame 2 are not finite"):
-        LatticeDecoder(chain(2, 4), transitions, SCALE, Beams()).decode("utt-1", likelihoods)
+        LatticeDecoder(chain(2, 4), transitions, SCALE, Beams()).search("utt-1", likelihoods)
 
 
 def test_other_pdfs(transitions: TransitionModel) -> None:
     decoder = LatticeDecoder(chain(2, 4), transitions, SCALE, Beams())
     with pytest.raises(KernelamError, match=r"utterance utt-1: 5 likelihoods a frame .* of 6 pdfs"):
-        decoder.decode("utt-1", np.zeros((2, 5), np.float32))
+        decoder.search("utt-1", np.zeros((2, 5), np.float32))
     with pytest.raises(KernelamError, match="utterance utt-1 has no frames"):
-        decoder.decode("utt-1", np.zeros((0, 6), np.float32))
+        decoder.search("utt-1", np.zeros((0, 6), np.float32))
     with pytest.raises(KernelamError, match="transition-ids up to 13, the model 12"):
         LatticeDecoder(chain(13), transitions, SCALE, Beams())
