@@ -13,6 +13,7 @@ from kernelam.hmm.lang import Lang
 from kernelam.hmm.transducer import HTransducer, add_self_loops, relabel_input
 from kernelam.hmm.transitions import TransitionModel
 from kernelam.hmm.tree import ContextTree
+from kernelam.kaldi.binary import read_bytes
 from kernelam.kaldi.fst import Fst, load_fst
 from kernelam.progress import say
 
@@ -184,3 +185,12 @@ def read_graph(path: str | Path) -> Fst:
     if not np.isfinite(graph.final).any():
         raise KernelamError(f"{path} is a graph without states, or without a final state")
     return graph
+
+
+def graph_pdfs(folder: Path) -> int:
+    """The number of pdfs that a graph directory was made for."""
+    path = folder / "num_pdfs"
+    text = read_bytes(path).decode(errors="replace").strip()
+    if not text.isdecimal():
+        raise KernelamError(f"{path} does not hold a number of pdfs")
+    return int(text)

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from kernelam.errors import KernelamError
-from kernelam.files import replacing
 from kernelam.frontend.pipeline import Pipeline
-from kernelam.kaldi.binary import KaldiReader
+from kernelam.kaldi.counts import read_counts, write_counts
 from kernelam.models.arrays import read_arrays, write_arrays
 from kernelam.models.description import describe, write_description
 from kernelam.models.dnn import Dnn
@@ -92,20 +90,3 @@ def load_posterior_model(folder: Path, device: str = "cpu") -> PosteriorModel:
         return KINDS[about["kind"]].restore(about["config"], arrays, *common)
     except (KeyError, TypeError) as error:
         raise KernelamError(f"{folder} holds no whole model: {error!r}") from None
-
-
-def read_counts(path: str | Path) -> np.ndarray:
-    """Frames of each class in the training alignment: a vector in Kaldi's form."""
-    reader = KaldiReader.open(path)
-    with np.errstate(invalid="ignore"):  # checked below
-        counts = reader.vector().astype(np.float64)
-    if not reader.at_end():
-        reader.fail("something behind the vector of counts")
-    if not (np.isfinite(counts).all() and (counts >= 0).all() and counts.any()):
-        raise KernelamError(f"{path} does not hold counts: numbers from 0 up, not all of them 0")
-    return counts
-
-
-def write_counts(path: Path, counts: np.ndarray) -> None:
-    with replacing(path) as stream:
-        stream.write(b"[ " + b"".join(b"%d " % int(count) for count in counts) + b"]\n")

@@ -108,8 +108,8 @@ def vector(kind: type) -> bytes:
 
 
 def use_counts(path: Path) -> None:
+    from kernelam.kaldi.counts import read_counts
     from kernelam.models.base import log_priors
-    from kernelam.models.directory import read_counts
 
     assert np.isfinite(log_priors(read_counts(path))).all()
 
