@@ -1,5 +1,4 @@
 import io
-import re
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +8,6 @@ from kernelam.errors import KernelamError
 from kernelam.hmm.topology import State, Topology
 from kernelam.hmm.transitions import TransitionModel, TransitionState
 from kernelam.hmm.tree import ContextTree, Leaf, Split, Table
-from kernelam.kaldi.alignment import read_alignment_dir
 from kernelam.kaldi.binary import KaldiReader, KaldiWriter
 
 TOPOLOGY = Topology.left_to_right([2], [1], 2, 3)
@@ -139,42 +137,6 @@ def test_kaldis_models_byte_for_byte(corpora: Path, name: str) -> None:
     assert TransitionModel.load(sample / "expected" / name / "transition-model.txt").tuples == transitions.tuples
     tree = ContextTree.load(sample / "exp" / name / "tree")
     assert TransitionModel.from_tree(transitions.topology, tree).tuples == transitions.tuples
-
-
-def test_kaldi_shows_the_same_transitions(corpora: Path) -> None:
-    sample = corpora / "kaldi-timit-sample"
-    transitions = TransitionModel.load(sample / "exp/tri1/final.mdl")
-    names = dict(line.split()[::-1] for line in (sample / "data/lang/phones.txt").open())
-    state = ""
-    seen = 0
-    for line in (sample / "expected/tri1/show-transitions.txt").open():
-        if line.startswith("Transition-state"):
-            state = line
-            continue
-        number, probability = re.match(r" Transition-id = (\d+) p = (\S+)", line).groups()  # type: ignore[union-attr]
-        i = int(number)
-        seen += 1
-        phone = names[str(transitions.phone[i])]
-        assert state.endswith(f"phone = {phone} hmm-state = {transitions.hmm_state[i]} pdf = {transitions.pdf[i]}\n")
-        assert np.exp(transitions.log_probs[i]) == pytest.approx(float(probability), rel=1e-4)
-        assert ("[self-loop]" in line) == transitions.is_self_loop[i]
-    assert seen == transitions.num_transition_ids
-
-
-@pytest.mark.parametrize("name", ["tri1", "tri3"])
-def test_kaldi_converts_alignments_alike(corpora: Path, name: str) -> None:
-    sample = corpora / "kaldi-timit-sample"
-    transitions = TransitionModel.load(sample / f"exp/{name}_ali_dev/final.mdl")
-    alignments = read_alignment_dir(sample / f"exp/{name}_ali_dev")
-
-    def table(kind: str) -> dict[str, str]:
-        rows = (sample / f"expected/{name}/{kind}.dev.txt").read_text().splitlines()
-        return {row.split()[0]: " ".join(row.split()[1:]) for row in rows}
-
-    pdfs = {u: " ".join(map(str, transitions.ali_to_pdf(a).tolist())) for u, a in alignments.items()}
-    assert pdfs == table("ali-to-pdf")
-    phones = {u: transitions.ali_to_phones(a) for u, a in alignments.items()}
-    assert {u: " ; ".join(f"{p} {n}" for p, n in row) for u, row in phones.items()} == table("ali-to-phones.lengths")
 
 
 def test_all_forms_of_iban(corpora: Path) -> None:

@@ -70,12 +70,3 @@ def test_directory(tmp_path: Path) -> None:
     (tmp_path / "num_jobs").write_text("some\n")
     with pytest.raises(KernelamError, match="does not hold a number of jobs"):
         read_alignment_dir(tmp_path)
-
-
-def test_kaldis_own_files(corpora: Path) -> None:
-    sample = corpora / "kaldi-timit-sample"
-    lines = (sample / "expected/tri1/ali.transition-ids.dev.txt").read_text().splitlines()
-    expected = {line.split()[0]: [int(field) for field in line.split()[1:]] for line in lines}
-    found = read_alignment_dir(sample / "exp/tri1_ali_dev")
-    assert {key: value.tolist() for key, value in found.items()} == expected
-    assert sum(map(len, read_alignment_dir(corpora / "kaldi-iban/exp/gmm_ali_dev").values())) == 137394
