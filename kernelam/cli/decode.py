@@ -4,8 +4,9 @@ from pathlib import Path
 
 import click
 
+from kernelam.cli.values import ABOVE_ZERO, check_folder
+
 PATH = click.Path(path_type=Path)
-ABOVE_ZERO = click.FloatRange(0, min_open=True)
 
 
 @click.command()
@@ -44,6 +45,7 @@ def command(
     from kernelam.kaldi.lattices import write_lattice
     from kernelam.models import load_model
 
+    check_folder(out)
     transitions = TransitionModel.load(model / "final.mdl")
     check_graph(graph, model, transitions)
     scorer = load_model(model, device, transform_dir)

@@ -32,6 +32,10 @@ def command(
     An archive is an ark file, an scp file that lists one, or ark:- for standard input. Of several, each job's for
     instance, all utterances together must be those of --data.
     """
+    for target in targets:
+        name = target.removeprefix("ark:").removeprefix("scp:")
+        if name != "-" and not Path(name).exists():
+            raise KernelamError(f"no such data directory or archive {target}")
     if Path(targets[0]).is_dir():
         for target in targets:
             _data_dir(target, feats=not no_feats, text=not no_text, wav=not no_wav, spk_sort=not no_spk_sort)
@@ -42,8 +46,6 @@ def command(
 def _data_dir(path: str, **required: bool) -> None:
     from kernelam.kaldi.datadir import DataDir
 
-    if not Path(path).is_dir():
-        raise KernelamError(f"no such data directory {path}")
     data = DataDir(path)
     data.validate(**required)
     if len(data.spks) == 1:

@@ -69,7 +69,10 @@ def test_without_a_command_the_usage_is_shown(kernelam: Run, words: tuple[str, .
         ("decode --beam", "kernelam decode: option --beam needs"),
         ("nothing", "kernelam: there is no command nothing; there are align, "),
         ("--fast", "kernelam: unknown option --fast"),
-        ("validate data", "kernelam validate: no such data directory data"),  # not "kernelam validate data: "
+        (
+            "validate data",
+            "kernelam validate: no such data directory or archive data",
+        ),  # not "kernelam validate data: "
         ("data fix data", "kernelam data fix: no such data directory data"),
     ],
 )

@@ -46,7 +46,7 @@ def test_folders_of_archives(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    ["forward model data ark:none/a.ark", "align model data lang none/a.ark"],
+    ["forward model data ark:none/a.ark", "align model data lang none/a.ark", "decode graph model data none/a.ark"],
 )
 def test_commands_look_at_the_folder_of_their_archive_first(kernelam: Callable, tmp_path: Path, words: str) -> None:
     run = kernelam(*words.split(), cwd=tmp_path)
