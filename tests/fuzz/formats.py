@@ -20,7 +20,8 @@ from kernelam.kaldi.alignment import read_alignments, write_alignments
 from kernelam.kaldi.ark import MatrixScp, read_ark, read_matrix, write_matrix
 from kernelam.kaldi.binary import KaldiReader, KaldiWriter
 from kernelam.kaldi.fst import ARC, Fst, load_fst
-from kernelam.kaldi.lattice import Lattice, read_lattices, write_entry
+from kernelam.kaldi.lattice import Lattice
+from kernelam.kaldi.lattices import read_lattices, write_lattice
 from kernelam.models.gmm import DiagGmms, GmmModel
 
 RNG = np.random.default_rng(0)
@@ -252,11 +253,11 @@ def lattice(compact: bool) -> Lattice:
     return Lattice(np.array([0, 2, 3, 4, 5, 5]), words, *costs, following, final, final, begin, ids, compact)
 
 
-def lattices(compact: bool) -> bytes:
+def lattices(compact: bool, binary: bool = True) -> bytes:
     """The second one is not in topological order: its states 1 and 3 have changed places."""
     stream = io.BytesIO()
-    write_entry(stream, "utt0", lattice(compact))
-    write_entry(stream, "utt1", lattice(compact).selected(np.array([0, 3, 2, 1, 4]), np.ones(5, bool)))
+    write_lattice(stream, "utt0", lattice(compact), binary)
+    write_lattice(stream, "utt1", lattice(compact).selected(np.array([0, 3, 2, 1, 4]), np.ones(5, bool)), binary)
     return stream.getvalue()
 
 
@@ -265,7 +266,7 @@ def use_lattices(path: Path) -> None:
         path_of_arcs = best_path(found, 10.0)
         assert len(path_alignment(found, path_of_arcs)) >= 0
         assert all(word > 0 for word in path_words(found, path_of_arcs))
-        pruned(found, 0.1, 8.0).write(io.BytesIO())
+        write_lattice(io.BytesIO(), "utt", pruned(found, 0.1, 8.0))
 
 
 # Our own
@@ -345,6 +346,7 @@ FORMATS = {
     "vector FST": Format(put("HCLG.fst", fst().vector_bytes()), use_fst),
     "lattices": Format(put("lat.1", lattices(compact=False)), use_lattices),
     "compact lattices": Format(put("lat.1", lattices(compact=True)), use_lattices),
+    "lattices in text": Format(put("lat.1", lattices(compact=True, binary=False)), use_lattices),
     "model arrays": Format(make_model("model.safetensors"), use_model),
     "model description": Format(make_model("model.json"), use_model),
     "frame store": Format(make_store("store.json"), use_store, "frames"),
@@ -352,3 +354,15 @@ FORMATS = {
     "frame features": Format(make_store("features.f32"), use_store),
     "frame labels": Format(make_store("labels.i32"), use_store),
 }
+
+KALDI = {
+    "exp/mono/final.mdl": use_gmm,
+    "exp/tri1/tree": use_tree,
+    "exp/tri1_ali_dev/ali.1.gz": use_alignments,
+    "exp/mono/graph/HCLG.fst": use_fst,
+    "exp/tri3/final.mat": use_matrix,
+    "exp/tri3/decode_dev/trans.1": use_transforms,
+    "mfcc/cmvn_dev.ark": use_stats,
+    "data/lang/topo": use_topology,
+}
+"""Small files of a real experiment directory."""

@@ -6,30 +6,27 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-import numpy as np
+from random import Random
 
 SECONDS = 10.0  # for one copy
 ROOM = 1 << 28  # bytes of memory for all that reading a small file may need
 
 
-def mutated(data: bytes, rng: np.random.Generator) -> bytes:
+def mutated(data: bytes, rng: Random) -> bytes:
     """A copy with some bytes changed, its end cut off, or a chunk repeated somewhere; sometimes with two of these."""
     out = bytearray(data)
-    for _ in range(int(rng.integers(1, 3))):
-        kind = rng.integers(4)
-        start, end = sorted(int(place) for place in rng.integers(len(out) + 1, size=2))
-        if kind == 0:
-            out = out[: max(end, 1)]
-        elif kind == 1:
-            chunk = out[start : min(end, start + 64)]
-            place = int(rng.integers(len(out) + 1))
-            out[place:place] = chunk
+    for _ in range(rng.choice((1, 1, 2))):
+        kind, place = rng.choice(("bytes", "bytes", "cut", "chunk")), rng.randrange(len(out))
+        if kind == "cut":
+            del out[max(place, 1) :]
+        elif kind == "chunk":
+            start = rng.randrange(len(out))
+            out[place:place] = out[start : start + rng.randint(1, 64)]
         else:
-            for place in rng.integers(len(out), size=rng.integers(1, 6)).tolist():
-                out[place] = int(
-                    rng.choice([rng.integers(256), 0, 0x7F, 0x80, 0xFF, out[place] ^ (1 << rng.integers(8))])
-                )
+            for _ in range(rng.randint(1, 5)):
+                place = rng.randrange(len(out))
+                flipped = out[place] ^ (1 << rng.randrange(8))
+                out[place] = rng.choice((flipped, rng.randrange(256), 0x00, 0x7F, 0x80, 0xFF))
     return bytes(out)
 
 

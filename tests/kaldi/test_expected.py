@@ -65,8 +65,9 @@ def test_show_transitions(sample: Path, name: str) -> None:
             names = f"phone = {phones[int(model.phone[tid])]} hmm-state = {state} pdf = {model.pdf[tid]}"
             rows.append(f"Transition-state {model.transition_state[tid]}: {names}")
         arrow = "self-loop" if model.is_self_loop[tid] else f"{state} -> {to[model.transition_index[tid]][0]}"
-        probability = f"p = {np.float32(np.exp(np.float64(model.log_probs[tid]))):.6g} count of pdf = {occupancy[model.pdf[tid]]:g}"
-        rows.append(f" Transition-id = {tid} {probability} [{arrow}]")
+        probability = np.float32(np.exp(np.float64(model.log_probs[tid])))
+        count = occupancy[model.pdf[tid]]
+        rows.append(f" Transition-id = {tid} p = {probability:.6g} count of pdf = {count:g} [{arrow}]")
     assert rows == (sample / name / "show-transitions.txt").read_text().splitlines()
 
 
