@@ -113,7 +113,8 @@ _check_value() {
     case $1=${!1} in
         *=true | *=false) [[ $2 == true || $2 == false ]] || die "option --${1//_/-} takes true or false, not '$2'" ;;
         stage=* | stop_stage=*) [[ $2 =~ ^-?[0-9]+$ ]] || die "option --${1//_/-} takes a whole number, not '$2'" ;;
-        seed=*) [[ $2 =~ ^[0-9]+$ ]] || die "option --seed takes a whole number, not '$2'" ;;
+        seed=* | num_*=* | totgauss=* | max_iter_inc=*)
+            [[ $2 =~ ^[0-9]+$ ]] || die "option --${1//_/-} takes a whole number, not '$2'" ;;
         min_lmwt=* | max_lmwt=*)
             [[ $2 =~ ^[1-9][0-9]*$ ]] || die "option --${1//_/-} takes a whole number of at least 1, not '$2'" ;;
         device=*) [[ $2 =~ ^(cpu|cuda(:[0-9]+)?)$ ]] || die "option --device takes cpu or cuda, not '$2'" ;;

@@ -95,6 +95,7 @@ def test_command_line_wins_over_the_configuration_file(run: Run, tmp_path: Path)
         (["--num-jets=3"], "step.sh: options are of the form --name value, got --num-jets=3"),
         (["--fast", "yes"], "step.sh: option --fast takes true or false, not 'yes'"),
         (["--stage", "two"], "step.sh: option --stage takes a whole number, not 'two'"),
+        (["--num-jets", "x[0]"], "step.sh: option --num-jets takes a whole number, not 'x[0]'"),
         (["--num-jets", "--fast", "true"], "step.sh: option --num-jets needs a value, got --fast"),
         (["--config", "none.conf"], "step.sh: no such file none.conf"),
     ],
