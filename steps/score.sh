@@ -10,6 +10,7 @@ tuned_on=                       # a scored decode directory whose weights are us
 min_lmwt=7                      # the least LM weight
 max_lmwt=17                     # the greatest
 word_ins_penalty=0.0,0.5,1.0    # word insertion penalties
+units=words                     # what is scored: words, characters, or a file of lines "token replacement ..."
 
 parse_options "$@"
 usage 3
@@ -18,6 +19,7 @@ data=$1 lang=$2 dir=$3
 
 need "$data/text" "$lang/words.txt" "$dir/num_jobs"
 ((min_lmwt <= max_lmwt)) || die "--min-lmwt $min_lmwt is above --max-lmwt $max_lmwt"
+[[ $units == words || $units == characters ]] || need "$units"
 [[ -z $tuned_on ]] || need "$tuned_on/scoring_kaldi/best_wer"
 nj=$(cat "$dir/num_jobs")
 [[ $nj =~ ^[1-9][0-9]*$ ]] || die "$dir/num_jobs does not hold a number of jobs"
@@ -27,4 +29,4 @@ trap 'rm -f "${paths[@]}"' EXIT
 $cmd JOB=1:"$nj" "$dir/log/paths.JOB.log" \
     kernelam score paths --lmwts "$(seq -s ' ' "$min_lmwt" "$max_lmwt")" --penalties "$word_ins_penalty" \
     "$lang/words.txt" "$dir/lat.JOB.gz" "$dir/paths.JOB"
-kernelam score write ${tuned_on:+--tuned-on "$tuned_on"} "$data" "$dir" "${paths[@]}"
+kernelam score write --units "$units" ${tuned_on:+--tuned-on "$tuned_on"} "$data" "$dir" "${paths[@]}"

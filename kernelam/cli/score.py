@@ -1,10 +1,14 @@
 """Error rates of decoded lattices."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 PATH = click.Path(path_type=Path)
+units_option = click.option(
+    "--units", default="words", help="words, characters, or a file that maps tokens: `token replacement …`."
+)
 
 
 @click.group()
@@ -45,15 +49,17 @@ def paths(lmwts: str, penalties: str, words: Path, lattices: Path, out: Path) ->
 
 @command.command()
 @click.option("--tuned-on", type=PATH, help="A scored decode directory whose weights are used; default: tune here.")
+@units_option
 @click.argument("data", type=PATH)
 @click.argument("folder", type=PATH)
 @click.argument("files", nargs=-1, required=True, type=PATH)
-def write(tuned_on: Path | None, data: Path, folder: Path, files: tuple[Path, ...]) -> None:
+def write(tuned_on: Path | None, units: str, data: Path, folder: Path, files: tuple[Path, ...]) -> None:
     """Score the paths in FILES against DATA/text and write Kaldi's scoring files into FOLDER."""
     from kernelam.kaldi.datadir import DataDir
     from kernelam.kaldi.tables import lines
     from kernelam.scoring.directory import score_directory
     from kernelam.scoring.tuning import Weights
+    from kernelam.scoring.units import token_map
 
     hyps: dict[Weights, dict[str, list[str]]] = {}
     for file in files:
@@ -61,5 +67,29 @@ def write(tuned_on: Path | None, data: Path, folder: Path, files: tuple[Path, ..
             lmwt, wip, utt, *found = line.split()
             hyps.setdefault(Weights(int(lmwt), float(wip)), {})[utt] = found
     directory = DataDir(data)
-    scored = score_directory(folder, directory.text, hyps, directory.utt2spk, tuned_on)
+    scored = score_directory(folder, directory.text, hyps, directory.utt2spk, tuned_on, token_map(units))
     click.echo(f"{scored.result.wer_line} {folder}/wer_{scored.weights.name}")
+
+
+@command.command()
+@click.option("--mode", type=click.Choice(["all", "present", "strict"]), default="all", show_default=True)
+@units_option
+@click.argument("reference", type=PATH)
+@click.argument("hypothesis", type=PATH)
+def text(mode: Any, units: str, reference: Path, hypothesis: Path) -> None:
+    """What Kaldi's compute-wer prints of two files of lines `utterance words …`.
+
+    A missing hypothesis counts as all deletions (all), is left out (present), or is an error (strict).
+    """
+    from kernelam.progress import say
+    from kernelam.scoring.units import token_map
+    from kernelam.scoring.wer import compute_wer, read_transcripts
+
+    change = token_map(units)
+    refs, hyps = (
+        {utt: change(words) for utt, words in read_transcripts(path).items()} for path in (reference, hypothesis)
+    )
+    result = compute_wer(refs, hyps, mode)
+    for sentence in result.remarks:
+        say(f"{hypothesis}: {sentence}")
+    click.echo(result.text, nl=False)

@@ -5,14 +5,11 @@ diagonally only where that is strictly cheapest; align-text, from which the deta
 dearer. `count_errors` follows the first, `align` the second.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import kaldialign
 import numpy as np
-
-TokenMap = Callable[[Sequence[str]], list[str]]
-"""What is scored instead of the words of an utterance: `to_characters`, a phone map, a filter; `list` changes none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +84,3 @@ def _costs(ref: Sequence[str], hyp: Sequence[str]) -> np.ndarray:
         np.minimum(row[1:], cost[m, :-1] + (hyp_ids != ids[token]), out=row[1:])
         cost[m + 1] = np.minimum.accumulate(row - column) + column
     return cost
-
-
-def to_characters(words: Sequence[str]) -> list[str]:
-    """The characters of the words, without spaces; as in Kaldi's character scoring <unk>, [noise], !SIL stay whole."""
-    tokens: list[str] = []
-    for word in words:
-        whole = word == "!SIL" or (word[:1], word[-1:]) in (("<", ">"), ("[", "]"))
-        tokens.extend([word] if whole else word)
-    return tokens

@@ -21,10 +21,10 @@ from kernelam.files import replacing
 from kernelam.kaldi.tables import lines
 from kernelam.progress import say
 from kernelam.records import read_record
-from kernelam.scoring.alignment import TokenMap
 from kernelam.scoring.bootstrap import REPLICATES, SEED, Bootstrap, bootstrap
 from kernelam.scoring.details import details
 from kernelam.scoring.tuning import Weights, edges, tune
+from kernelam.scoring.units import TokenMap
 from kernelam.scoring.wer import Transcripts, WerResult, compute_wer, read_transcripts
 
 _REFERENCE = "scoring_kaldi/test_filt.txt"
@@ -75,7 +75,8 @@ def score_directory(
     files[_RESULT] = json.dumps(record, indent=1) + "\n"
     _replace_all(directory, files)
 
-    _warn(directory, points[best], edges(best, points) if tuned_on is None else [])
+    for sentence in points[best].remarks + (edges(best, points) if tuned_on is None else []):
+        say(f"{directory}: {sentence}")
     return Scored(best, points[best])
 
 
@@ -167,11 +168,3 @@ def _replace_all(directory: Path, files: Mapping[str, str]) -> None:
     for name, text in files.items():
         with replacing(directory / name, "w") as stream:
             stream.write(text)
-
-
-def _warn(directory: Path, result: WerResult, at_edges: list[str]) -> None:
-    if result.missing:
-        share = f"{len(result.missing)} of {len(result.utterances)} utterances"
-        say(f"{directory}: {share} have no hypothesis and count as deleted, first {result.missing[0]}")
-    for sentence in at_edges:
-        say(f"{directory}: {sentence}")

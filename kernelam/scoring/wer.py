@@ -18,15 +18,16 @@ Transcripts = Mapping[str, Sequence[str]]
 
 def read_transcripts(path: str | Path) -> dict[str, list[str]]:
     """A file in the format of a data directory's text: utterance, words; there may be none."""
-    return {utt: text.split() for utt, text in read_table(path, empty_values=True).items()}
+    return {utt: text.split() for utt, text in read_table(path, empty_values=True, sort=False).items()}
 
 
 @dataclass(frozen=True)
 class WerResult:
-    """Counts of every scored utterance, in C order of their names, and the utterances that had no hypothesis."""
+    """Counts of every scored utterance, in C order of their names; utterances without hypothesis, or reference."""
 
     utterances: dict[str, ErrorCounts]
     missing: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
 
     @cached_property
     def total(self) -> ErrorCounts:
@@ -42,6 +43,20 @@ class WerResult:
         t = self.total
         counts = f"{t.errors} / {t.ref_words}, {t.insertions} ins, {t.deletions} del, {t.substitutions} sub"
         return f"%WER {_percent(t.errors, t.ref_words)} [ {counts} ]{' [PARTIAL]' if self.missing else ''}"
+
+    @property
+    def remarks(self) -> list[str]:
+        """Whose counts are not what they seem."""
+        sentences = []
+        if self.missing:
+            share = f"{len(self.missing)} of {len(self.utterances.keys() | set(self.missing))} utterances"
+            fate = "count as deleted" if self.missing[0] in self.utterances else "are left out"
+            sentences.append(f"{share} have no hypothesis and {fate}, first {self.missing[0]}")
+        if self.unknown:
+            sentences.append(
+                f"{len(self.unknown)} hypotheses have no reference and are not scored, first {self.unknown[0]}"
+            )
+        return sentences
 
     @property
     def text(self) -> str:
@@ -67,15 +82,16 @@ def compute_wer(refs: Transcripts, hyps: Transcripts, mode: Literal["all", "pres
     if not refs:
         raise KernelamError("the reference is empty: there is nothing to score")
     missing = tuple(sorted(refs.keys() - hyps.keys()))
-    if unknown := sorted(hyps.keys() - refs.keys()):
+    if len(missing) == len(refs) and hyps:
         raise KernelamError(
-            f"{len(unknown)} utterances have a hypothesis but no reference, first {unknown[0]}:"
+            f"none of the {len(hyps)} hypotheses has a reference, {next(iter(hyps))} first:"
             " score against the text of the data that were decoded"
         )
     if missing and mode == "strict":
         raise KernelamError(f"{len(missing)} of {len(refs)} utterances have no hypothesis, first {missing[0]}")
-    scored = sorted(hyps if mode == "present" else refs)
-    result = WerResult({utt: count_errors(refs[utt], hyps.get(utt, ())) for utt in scored}, missing)
+    unknown = tuple(sorted(hyps.keys() - refs.keys()))
+    scored = sorted(refs.keys() & hyps.keys() if mode == "present" else refs)
+    result = WerResult({utt: count_errors(refs[utt], hyps.get(utt, ())) for utt in scored}, missing, unknown)
     if result.total.ref_words == 0:
         raise KernelamError(f"the reference of the {len(scored)} utterances to score has no words: there is no rate")
     return result

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelam.scoring.alignment import ErrorCounts, align, count_errors, to_characters
+from kernelam.scoring.alignment import ErrorCounts, align, count_errors
 from kernelam.scoring.wer import read_transcripts
 
 tokens = st.lists(st.sampled_from("abcd"), max_size=9)
@@ -76,11 +76,6 @@ def test_counts_add() -> None:
     assert total.rate == 7 / 15
     assert ErrorCounts(ref_words=0).rate == 0
     assert ErrorCounts(insertions=1).rate == float("inf")
-
-
-def test_characters() -> None:
-    assert to_characters(["né", "<unk>", "[noise]", "!SIL", "a<b", ""]) == [*"né", "<unk>", "[noise]", "!SIL", *"a<b"]
-    assert to_characters([]) == []
 
 
 @pytest.mark.parametrize("name", ["tri1.dev", "tri1.test", "tri3.dev", "tri3.test"])

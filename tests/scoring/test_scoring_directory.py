@@ -16,10 +16,10 @@ import pytest
 
 from kernelam.errors import KernelamError
 from kernelam.kaldi.tables import read_symbols
-from kernelam.scoring.alignment import to_characters
 from kernelam.scoring.bootstrap import bootstrap, compare
 from kernelam.scoring.directory import read_scored, read_weights, score_directory
 from kernelam.scoring.tuning import Weights
+from kernelam.scoring.units import to_characters
 from kernelam.scoring.wer import read_transcripts
 
 REFS = {"a-1": ["one", "two"], "a-2": ["three"], "b-1": ["four", "five", "six"]}
@@ -200,7 +200,7 @@ def test_bad_input(tmp_path: Path) -> None:
         score_directory(tmp_path / "test", REFS, GRID, UTT2SPK, tuned_on=tmp_path / "dev")
     with pytest.raises(KernelamError, match="no speaker for b-1"):
         score_directory(tmp_path / "test", REFS, GRID, {"a-1": "a", "a-2": "a"})
-    with pytest.raises(KernelamError, match="first z-1"):
+    with pytest.raises(KernelamError, match="reference, z-1 first"):
         score_directory(tmp_path / "test", REFS, {Weights(7, 0.0): {"z-1": ["one"]}}, UTT2SPK)
     with pytest.raises(KernelamError, match="the grid is empty"):
         score_directory(tmp_path / "test", REFS, {}, UTT2SPK)

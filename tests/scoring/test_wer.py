@@ -24,12 +24,18 @@ def test_text_is_that_of_compute_wer(corpora: Path, name: str, mode: str) -> Non
 
 
 @pytest.mark.parametrize("mode", ["all", "present"])
-def test_missing_and_empty_hypotheses_as_in_compute_wer(corpora: Path, mode: str) -> None:
+def test_missing_and_empty_hypotheses_as_in_compute_wer(
+    corpora: Path, mode: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = corpora / "kaldi-timit-sample/expected/compute-wer"
     hyps = read_transcripts(folder / "edge.hyp.txt")
-    del hyps["u9"]  # no reference: Kaldi passes over it in silence
     result = compute_wer(read_transcripts(folder / "edge.ref.txt"), hyps, mode)
     assert result.text == (folder / f"edge.{mode}.stdout").read_text()
+    fate = {"all": "count as deleted", "present": "are left out"}[mode]
+    assert result.remarks == [
+        f"1 of 5 utterances have no hypothesis and {fate}, first u3",
+        "1 hypotheses have no reference and are not scored, first u9",
+    ]
 
 
 @pytest.mark.parametrize("system", ["mono", "tri1", "tri3"])
@@ -88,7 +94,7 @@ def test_percentages_are_rounded_from_single_precision() -> None:
     ("refs", "hyps", "mode", "sentence"),
     [
         ({}, {}, "all", "the reference is empty"),
-        (REFS, {"u1": [], "u8": [], "u9": []}, "all", "2 utterances have a hypothesis but no reference, first u8"),
+        (REFS, {"u8": [], "u9": []}, "all", "none of the 2 hypotheses has a reference, u8 first"),
         (REFS, {"u1": ["a"]}, "strict", "2 of 3 utterances have no hypothesis, first u2"),
         (REFS, {}, "present", "has no words"),
         ({"u3": []}, {"u3": ["x"]}, "all", "has no words"),

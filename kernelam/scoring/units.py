@@ -1,0 +1,35 @@
+"""What is scored instead of the words of an utterance: its characters, phones of a smaller set, a filtered text."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from kernelam.kaldi.tables import read_table
+
+TokenMap = Callable[[Sequence[str]], list[str]]
+
+
+def token_map(units: str) -> TokenMap:
+    """The map that `units` names: words, characters, or a file of lines `token replacement …`.
+
+    A token with nothing behind it is deleted, one that the file does not list stays as it is.
+    """
+    if units == "words":
+        return list
+    if units == "characters":
+        return to_characters
+    table = {token: text.split() for token, text in read_table(Path(units), empty_values=True, sort=False).items()}
+    return partial(_replaced, table)
+
+
+def _replaced(table: dict[str, list[str]], words: Sequence[str]) -> list[str]:
+    return [token for word in words for token in table.get(word, [word])]
+
+
+def to_characters(words: Sequence[str]) -> list[str]:
+    """The characters of the words, without spaces; as in Kaldi's character scoring <unk>, [noise], !SIL stay whole."""
+    tokens: list[str] = []
+    for word in words:
+        whole = word == "!SIL" or (word[:1], word[-1:]) in (("<", ">"), ("[", "]"))
+        tokens.extend([word] if whole else word)
+    return tokens
