@@ -33,9 +33,9 @@ def progress(items: Iterable[T], what: str, total: int | None = None, every: flo
     if total is None and hasattr(items, "__len__"):
         total = len(items)  # type: ignore[arg-type]
     if terminal is not None:
-        known = os.get_terminal_size(terminal.fileno()).columns > 0  # some do not tell, and tqdm would show nothing
-        width = {"dynamic_ncols": True} if known else {"ncols": 80}
-        yield from tqdm(items, desc=what, total=total, file=terminal, leave=False, **width)
+        known = all(os.get_terminal_size(terminal.fileno()))  # some do not tell, and tqdm would show nothing
+        size = {"dynamic_ncols": True} if known else {"ncols": 80, "nrows": 24}
+        yield from tqdm(items, desc=what, total=total, file=terminal, leave=False, **size)
     if terminal is sys.stderr:
         return
     if terminal is not None:

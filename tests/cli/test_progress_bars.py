@@ -33,10 +33,10 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 FEATURES = [sys.executable, "-m", "kernelam", "features", "fbank", "data", "part"]
 
 
-def on_a_terminal(command: list[str], folder: Path, columns: int = 80) -> str:
+def on_a_terminal(command: list[str], folder: Path, size: tuple[int, int] = (24, 80)) -> str:
     """What `command` writes to standard error when that is a terminal."""
     master, slave = pty.openpty()
-    termios.tcsetwinsize(slave, (24, columns))
+    termios.tcsetwinsize(slave, size)
     seen = bytearray()
 
     def watch() -> None:
@@ -56,10 +56,10 @@ def on_a_terminal(command: list[str], folder: Path, columns: int = 80) -> str:
     return seen.decode()
 
 
-@pytest.mark.parametrize("columns", [80, 0])
-def test_a_bar_on_a_terminal(data: Path, columns: int) -> None:
-    """A terminal of no columns is one that does not know its size."""
-    seen = on_a_terminal(FEATURES, data.parent, columns)
+@pytest.mark.parametrize("size", [(24, 80), (0, 0)])
+def test_a_bar_on_a_terminal(data: Path, size: tuple[int, int]) -> None:
+    """A terminal of no rows and columns is one that does not know its size."""
+    seen = on_a_terminal(FEATURES, data.parent, size)
     assert "\rfeatures:   0%|" in seen
     assert f"/{UTTERANCES} [" in seen
     assert seen.endswith("\r")  # and it is gone at the end
