@@ -158,7 +158,8 @@ def _open(name: str, where: str) -> io.FileIO:
     try:
         return Path(name).open("rb", buffering=0)
     except OSError as error:
-        raise KernelamError(f"{where}: cannot open {name}: {error.strerror}") from None
+        what = f"cannot open {name}: {error.strerror}"
+        raise KernelamError(what if where == name else f"{where}: {what}") from None
 
 
 def _slice(limits: list[int], size: int, what: str, where: str) -> slice:
@@ -191,6 +192,12 @@ def read_matrix(path: str | Path, *, double: bool = False) -> Matrix:
     with io.BufferedReader(_open(where, where)) as stream:
         matrix = read_numbers(stream, read_header(stream, where), where)
     return _checked(matrix, where, double)
+
+
+def save_matrix(path: str | Path, matrix: Matrix) -> None:
+    """A file that holds nothing but `matrix`, for `read_matrix` and Kaldi."""
+    with replacing(path) as stream:
+        stream.write(_encoded(matrix, False, str(path)))
 
 
 def read_ark(source: str | Path | BinaryIO, *, double: bool = False) -> Iterator[tuple[str, Matrix]]:

@@ -10,7 +10,7 @@ import pytest
 from kernelam.errors import KernelamError
 from kernelam.frontend.pipeline import Pipeline
 from kernelam.frontend.transforms import add_deltas, splice
-from kernelam.kaldi.ark import ArkWriter, MatrixScp, read_ark, read_matrix, write_matrix
+from kernelam.kaldi.ark import ArkWriter, MatrixScp, read_ark, read_matrix, save_matrix, write_matrix
 from kernelam.models import load_model
 
 RNG = np.random.default_rng(3)
@@ -41,18 +41,12 @@ def write_ali(folder: Path, rows: int = 5, cols: int = 12, trans: tuple[int, int
     (folder / "delta_opts").write_text("--delta-order=1 --delta-window=3\n")
     (folder / "splice_opts").write_text("--left-context=1 --right-context=1\n")
     (folder / "num_jobs").write_text("2\n")
-    write_one(folder / "final.mat", RNG.standard_normal((rows, cols)).astype(np.float32))
+    save_matrix(folder / "final.mat", RNG.standard_normal((rows, cols)).astype(np.float32))
     if trans:
         for job, speaker in enumerate(SPEAKERS, 1):
             with open(folder / f"trans.{job}", "wb") as stream:
                 write_matrix(stream, speaker, RNG.standard_normal(trans).astype(np.float32))
     return folder
-
-
-def write_one(path: Path, matrix: np.ndarray) -> None:
-    with open(path, "wb") as stream:
-        write_matrix(stream, "x", matrix)
-    path.write_bytes(path.read_bytes().removeprefix(b"x "))
 
 
 @pytest.fixture

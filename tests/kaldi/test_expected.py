@@ -13,7 +13,7 @@ from kernelam.hmm.topology import Topology
 from kernelam.hmm.transitions import TransitionModel
 from kernelam.hmm.tree import ContextTree
 from kernelam.kaldi.alignment import read_alignment_dir, write_alignments
-from kernelam.kaldi.ark import MatrixScp, read_ark
+from kernelam.kaldi.ark import MatrixScp, read_ark, read_matrix, save_matrix, write_matrix
 from kernelam.kaldi.binary import KaldiReader, KaldiWriter
 from kernelam.kaldi.counts import read_counts
 from kernelam.kaldi.fst import Fst, load_fst
@@ -197,6 +197,28 @@ def test_every_tree_is_written_back_byte_for_byte(corpora: Path, tmp_path: Path)
     for path in trees:
         ContextTree.load(path).save(tmp_path / "tree")
         assert (tmp_path / "tree").read_bytes() == path.read_bytes(), path
+
+
+def test_matrices_are_written_back_byte_for_byte(corpora: Path, tmp_path: Path) -> None:
+    """LDA, fMLLR and CMVN statistics: float and double."""
+    sample = corpora / "kaldi-timit-sample"
+    for name in ("final.mat", "full.mat"):
+        save_matrix(tmp_path / name, read_matrix(sample / "exp/tri3" / name))
+        assert (tmp_path / name).read_bytes() == (sample / "exp/tri3" / name).read_bytes()
+    for path in (sample / "exp/tri3/trans.1", sample / "mfcc/cmvn_train.ark"):
+        stream = io.BytesIO()
+        for key, matrix in read_ark(path, double=True):
+            write_matrix(stream, key, matrix)
+        assert stream.getvalue() == path.read_bytes()
+
+
+@pytest.mark.parametrize(("part", "size"), [("heldout", (154, 145159)), ("dev", (147, 137394))])
+def test_alignments_of_iban(corpora: Path, part: str, size: tuple[int, int]) -> None:
+    """As many utterances and frames as its README says, all of them of the features' length."""
+    alignments = read_alignment_dir(corpora / f"kaldi-iban/exp/gmm_ali_{part}")
+    assert (len(alignments), sum(map(len, alignments.values()))) == size
+    frames = table(corpora / f"kaldi-iban/data-fbank/{part}/utt2num_frames")
+    assert all(len(ali) == int(frames[utt]) for utt, ali in alignments.items())
 
 
 def test_topologies(corpora: Path) -> None:
