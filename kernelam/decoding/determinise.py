@@ -10,14 +10,13 @@ Strings are chains of nodes back to the start, which extend in constant time. Th
 mixed (position, id) of its items, so that the hash of what lies after a prefix is a difference.
 """
 
-import heapq
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelam.decoding.lattice import backward_costs, best_path, pruned
-from kernelam.decoding.search import compiled
+from kernelam.decoding.search import compiled, inlined, inner
 from kernelam.kaldi.lattice import Lattice, gathered
 
 NODE = np.dtype([("hash", np.uint64), ("parent", np.int32), ("label", np.int32), ("depth", np.int32)], align=True)
@@ -39,7 +38,9 @@ ARC = np.dtype(
     ],
     align=True,
 )
-TASK = np.dtype([("begin", np.int64), ("end", np.int64), ("source", np.int32), ("word", np.int32)])
+TASK = np.dtype(
+    [("cost", np.float64), ("begin", np.int64), ("end", np.int64), ("source", np.int32), ("word", np.int32)]
+)
 _BUCKETS = 1 << 16
 _TOLERANCE = 1e-4
 
@@ -48,7 +49,7 @@ class Input(NamedTuple):
     """A lattice with scaled acoustic costs; `ahead` is the least cost from a state to the end."""
 
     first: NDArray[np.int64]
-    word: NDArray[np.int32]
+    word: NDArray[np.int32]  # a number in `words`, of which the first is 0 for none
     graph: NDArray[np.float64]
     acoustic: NDArray[np.float64]
     next: NDArray[np.int32]
@@ -58,6 +59,7 @@ class Input(NamedTuple):
     ids: NDArray[np.int32]
     ahead: NDArray[np.float64]
     matters: NDArray[np.bool_]  # by state: whether it is final or an arc with a word leaves it
+    words: NDArray[np.int32]
 
 
 class Store(NamedTuple):
@@ -69,23 +71,28 @@ class Store(NamedTuple):
     entries: NDArray[np.void]  # as the arcs of a word reach them
     arcs: NDArray[np.void]
     tasks: NDArray[np.void]
+    queue: NDArray[np.int32]  # a heap of tasks, the least cost first
     used: NDArray[np.int64]  # how many of each
 
 
-NODES, ELEMENTS, SUBSETS, ENTRIES, ARCS, TASKS = range(6)
+NODES, ELEMENTS, SUBSETS, ENTRIES, ARCS, TASKS, QUEUE = range(7)
 
 
 class Scratch(NamedTuple):
-    """By input state, while the arcs without words are followed: the best element found yet."""
+    """What is known of a set that is being made."""
 
-    marked: NDArray[np.bool_]
-    graph: NDArray[np.float64]
+    marked: NDArray[np.bool_]  # by input state: whether it is in the set,
+    graph: NDArray[np.float64]  # its costs,
     acoustic: NDArray[np.float64]
-    node: NDArray[np.int32]
-    arc: NDArray[np.int64]  # by which it was reached from `node`; −1 if it is of the set itself
+    node: NDArray[np.int32]  # the string of the state it was reached from,
+    arc: NDArray[np.int64]  # and by which arc; −1 if the string is its own
+    last: NDArray[np.int64]  # by word: the last of its arcs; −1 if there is none
+    before: NDArray[np.int64]  # by arc: the arc of the same word before it,
+    origin: NDArray[np.int64]  # and the element it leaves
+    words: NDArray[np.int32]
 
 
-@compiled
+@inlined
 def _mixed(value):  # type: ignore[no-untyped-def]
     """A bijection of 64-bit numbers that looks random (splitmix64)."""
     value = np.uint64(value) + np.uint64(0x9E3779B97F4A7C15)
@@ -94,7 +101,7 @@ def _mixed(value):  # type: ignore[no-untyped-def]
     return value ^ (value >> np.uint64(31))
 
 
-@compiled
+@inlined
 def _extended(store, node, ids):  # type: ignore[no-untyped-def]
     """The node of the string of `node` with `ids` appended."""
     for label in ids:
@@ -107,7 +114,7 @@ def _extended(store, node, ids):  # type: ignore[no-untyped-def]
     return node
 
 
-@compiled
+@inner
 def _common(nodes, one, two):  # type: ignore[no-untyped-def]
     """The longest common prefix of two strings."""
     while one != two and nodes[one].hash != nodes[two].hash:
@@ -118,7 +125,7 @@ def _common(nodes, one, two):  # type: ignore[no-untyped-def]
     return one
 
 
-@compiled
+@inner
 def _normalise(nodes, elements):  # type: ignore[no-untyped-def]
     """Take the costs of the best element from all; return them, and the common prefix."""
     best = 0
@@ -126,7 +133,7 @@ def _normalise(nodes, elements):  # type: ignore[no-untyped-def]
         element = elements[number]
         if element.graph + element.acoustic < elements[best].graph + elements[best].acoustic:
             best = number
-    graph, acoustic, prefix = elements[best].graph, elements[best].acoustic, elements[0].node
+    graph, acoustic, prefix = elements[best].graph, elements[best].acoustic, np.int64(elements[0].node)
     for number in range(len(elements)):
         elements[number].graph -= graph
         elements[number].acoustic -= acoustic
@@ -134,7 +141,7 @@ def _normalise(nodes, elements):  # type: ignore[no-untyped-def]
     return graph, acoustic, prefix
 
 
-@compiled
+@inner
 def _key(nodes, elements, prefix):  # type: ignore[no-untyped-def]
     key = np.uint64(len(elements))
     for number in range(len(elements)):
@@ -143,7 +150,7 @@ def _key(nodes, elements, prefix):  # type: ignore[no-untyped-def]
     return _mixed(key)
 
 
-@compiled
+@inner
 def _found(store, heads, subsets, key, begin, end, prefix):  # type: ignore[no-untyped-def]
     """The subset with the elements begin … end − 1, whose prefix is `prefix`; −1 if there is none."""
     nodes, elements = store.nodes, store.elements
@@ -163,7 +170,7 @@ def _found(store, heads, subsets, key, begin, end, prefix):  # type: ignore[no-u
     return np.int64(-1)
 
 
-@compiled
+@inner
 def _remember(store, heads, subsets, kind, key, begin, end, prefix):  # type: ignore[no-untyped-def]
     """A new subset of these elements."""
     number = store.used[kind]
@@ -174,103 +181,125 @@ def _remember(store, heads, subsets, kind, key, begin, end, prefix):  # type: ig
     return number
 
 
-@compiled
+@inlined
+def _offer(scratch, state, graph, acoustic, node, arc):  # type: ignore[no-untyped-def]
+    """A way to a state, which is kept if it is the best yet."""
+    if not scratch.marked[state] or graph + acoustic < scratch.graph[state] + scratch.acoustic[state]:
+        scratch.marked[state] = True
+        scratch.graph[state], scratch.acoustic[state] = graph, acoustic
+        scratch.node[state], scratch.arc[state] = node, arc
+
+
+@inlined
+def _taken(lattice, store, scratch, state):  # type: ignore[no-untyped-def]
+    """Make the next element of the best way to a state, and return it; it does not count yet."""
+    element, arc = store.elements[store.used[ELEMENTS]], scratch.arc[state]
+    scratch.marked[state] = False
+    element.state, element.node = state, scratch.node[state]
+    element.graph, element.acoustic = scratch.graph[state], scratch.acoustic[state]
+    if arc >= 0:
+        element.node = _extended(store, element.node, lattice.ids[lattice.begin[arc] : lattice.begin[arc + 1]])
+    return element
+
+
+@inner
 def _close(lattice, store, scratch, begin, end, slack):  # type: ignore[no-untyped-def]
     """Follow arcs without words from the elements begin … end − 1 while paths cost at most `slack`.
 
     The states that matter are appended to the elements, in order.
     """
-    low, high = store.elements[begin].state, store.elements[end - 1].state
     for number in range(begin, end):
         element = store.elements[number]
-        state = element.state
-        if element.graph + element.acoustic + lattice.ahead[state] > slack:
-            continue
-        scratch.marked[state] = True
-        scratch.graph[state], scratch.acoustic[state] = element.graph, element.acoustic
-        scratch.node[state], scratch.arc[state] = element.node, -1
-    state = low
-    while state <= high:
+        if element.graph + element.acoustic + lattice.ahead[element.state] <= slack:
+            _offer(scratch, element.state, element.graph, element.acoustic, element.node, -1)
+    state, last = store.elements[begin].state, store.elements[end - 1].state
+    while state <= last:
         if scratch.marked[state]:
-            scratch.marked[state] = False
-            graph, acoustic, node, arc = (
-                scratch.graph[state],
-                scratch.acoustic[state],
-                scratch.node[state],
-                scratch.arc[state],
-            )
-            if arc >= 0:
-                node = _extended(store, node, lattice.ids[lattice.begin[arc] : lattice.begin[arc + 1]])
-            if lattice.matters[state]:
-                element = store.elements[store.used[ELEMENTS]]
-                element.state, element.node, element.graph, element.acoustic = state, node, graph, acoustic
-                store.used[ELEMENTS] += 1
+            element = _taken(lattice, store, scratch, state)
+            graph, acoustic, node = element.graph, element.acoustic, element.node
+            store.used[ELEMENTS] += lattice.matters[state]
             for arc in range(lattice.first[state], lattice.first[state + 1]):
-                if lattice.word[arc]:
-                    continue
                 after = lattice.next[arc]
-                through_graph, through_acoustic = graph + lattice.graph[arc], acoustic + lattice.acoustic[arc]
-                cost = through_graph + through_acoustic
-                if cost + lattice.ahead[after] > slack:
-                    continue
-                if not scratch.marked[after] or cost < scratch.graph[after] + scratch.acoustic[after]:
-                    scratch.marked[after] = True
-                    scratch.graph[after], scratch.acoustic[after] = through_graph, through_acoustic
-                    scratch.node[after], scratch.arc[after] = node, arc
-                    high = max(high, after)
+                to_graph, to_acoustic = graph + lattice.graph[arc], acoustic + lattice.acoustic[arc]
+                if not lattice.word[arc] and to_graph + to_acoustic + lattice.ahead[after] <= slack:
+                    _offer(scratch, after, to_graph, to_acoustic, node, arc)
+                    last = max(last, after)
         state += 1
 
 
-@compiled
-def _plan(lattice, store, queue, number, slack):  # type: ignore[no-untyped-def]
-    """Queue a task for each word that leaves the subset `number`, with the elements it leads to, if within `slack`."""
-    subset = store.subsets[number]
-    count = 0
-    for position in range(subset.begin, subset.end):
-        state = store.elements[position].state
-        count += lattice.first[state + 1] - lattice.first[state]
-    order, come = np.empty(count, np.int64), np.empty((count, 2), np.int64)
+@inner
+def _gather(lattice, store, scratch, subset):  # type: ignore[no-untyped-def]
+    """Chain the arcs that leave the subset by their words; return how many words there are."""
     count = 0
     for position in range(subset.begin, subset.end):
         state = store.elements[position].state
         for arc in range(lattice.first[state], lattice.first[state + 1]):
-            if lattice.word[arc]:
-                order[count] = (np.int64(lattice.word[arc]) << 32) + lattice.next[arc]
-                come[count, 0], come[count, 1] = position, arc
-                count += 1
-    order = order[:count]
-    sorted_ = np.argsort(order)
-    at = 0
-    while at < count:
-        word = order[sorted_[at]] >> 32
-        begin, least = store.used[ELEMENTS], np.inf
-        while at < count and order[sorted_[at]] >> 32 == word:
-            target, best, choice = order[sorted_[at]], np.inf, 0
-            while at < count and order[sorted_[at]] == target:
-                position, arc = come[sorted_[at]]
-                before = store.elements[position]
-                cost = before.graph + before.acoustic + lattice.graph[arc] + lattice.acoustic[arc]
-                if cost < best:
-                    best, choice = cost, sorted_[at]
-                at += 1
-            position, arc = come[choice]
-            before, element = store.elements[position], store.elements[store.used[ELEMENTS]]
-            element.state = lattice.next[arc]
-            element.graph, element.acoustic = before.graph + lattice.graph[arc], before.acoustic + lattice.acoustic[arc]
-            element.node = _extended(store, before.node, lattice.ids[lattice.begin[arc] : lattice.begin[arc + 1]])
-            store.used[ELEMENTS] += 1
-            least = min(least, best + lattice.ahead[element.state])
+            word = lattice.word[arc]
+            if word:
+                if scratch.last[word] < 0:
+                    scratch.words[count] = word
+                    count += 1
+                scratch.before[arc], scratch.origin[arc], scratch.last[word] = scratch.last[word], position, arc
+    return count
+
+
+@inner
+def _plan(lattice, store, scratch, number, slack):  # type: ignore[no-untyped-def]
+    """Queue a task for each word that leaves the subset `number`, with the elements it leads to, if within `slack`."""
+    subset = store.subsets[number]
+    for word in scratch.words[: _gather(lattice, store, scratch, subset)]:
+        arc, least, low, high = scratch.last[word], np.inf, len(lattice.ahead), -1
+        scratch.last[word] = -1
+        while arc >= 0:
+            origin, state = store.elements[scratch.origin[arc]], lattice.next[arc]
+            graph, acoustic = origin.graph + lattice.graph[arc], origin.acoustic + lattice.acoustic[arc]
+            _offer(scratch, state, graph, acoustic, origin.node, arc)
+            least = min(least, graph + acoustic + lattice.ahead[state])
+            low, high, arc = min(low, state), max(high, state), scratch.before[arc]
+        begin = store.used[ELEMENTS]
+        for state in range(low, high + 1):
+            if scratch.marked[state] and least <= slack:
+                _taken(lattice, store, scratch, state)
+                store.used[ELEMENTS] += 1
+            scratch.marked[state] = False
         if least <= slack:
             task = store.tasks[store.used[TASKS]]
             task.source, task.word, task.begin, task.end = number, word, begin, store.used[ELEMENTS]
-            heapq.heappush(queue, (subset.forward + least, store.used[TASKS]))
+            task.cost = subset.forward + least
+            _push(store, store.used[TASKS])
             store.used[TASKS] += 1
-        else:
-            store.used[ELEMENTS] = begin
 
 
-@compiled
-def _reach(lattice, store, scratch, queue, heads, begin, end, forward, limit):  # type: ignore[no-untyped-def]
+@inner
+def _push(store, task):  # type: ignore[no-untyped-def]
+    queue, tasks, place = store.queue, store.tasks, store.used[QUEUE]
+    store.used[QUEUE] += 1
+    while place and tasks[queue[(place - 1) // 2]].cost > tasks[task].cost:
+        queue[place] = queue[(place - 1) // 2]
+        place = (place - 1) // 2
+    queue[place] = task
+
+
+@inner
+def _pop(store):  # type: ignore[no-untyped-def]
+    queue, tasks = store.queue, store.tasks
+    store.used[QUEUE] -= 1
+    count, first = store.used[QUEUE], queue[0]
+    place, task = 0, queue[count]
+    while 2 * place + 1 < count:
+        child = 2 * place + 1
+        if child + 1 < count and tasks[queue[child + 1]].cost < tasks[queue[child]].cost:
+            child += 1
+        if tasks[queue[child]].cost >= tasks[task].cost:
+            break
+        queue[place] = queue[child]
+        place = child
+    queue[place] = task
+    return first
+
+
+@inner
+def _reach(lattice, store, scratch, heads, begin, end, forward, limit):  # type: ignore[no-untyped-def]
     """The subset that the elements begin … end − 1 lead to, made and planned if new; −1 if none is within `limit`.
 
     Its forward cost, if new, is that of its best element; then the costs and the prefix taken out.
@@ -290,12 +319,12 @@ def _reach(lattice, store, scratch, queue, heads, begin, end, forward, limit):  
     else:
         number = _remember(store, heads, store.subsets, SUBSETS, key, start, stop, prefix)
         store.subsets[number].forward = forward + graph + acoustic
-        _plan(lattice, store, queue, number, limit - forward - graph - acoustic)
+        _plan(lattice, store, scratch, number, limit - forward - graph - acoustic)
     return number, graph, acoustic, prefix
 
 
-@compiled
-def _follow(lattice, store, scratch, queue, heads, entry_heads, task, limit):  # type: ignore[no-untyped-def]
+@inner
+def _follow(lattice, store, scratch, heads, entry_heads, task, limit):  # type: ignore[no-untyped-def]
     """Add the arc of a task."""
     source = store.subsets[task.source]
     graph, acoustic, prefix = _normalise(store.nodes, store.elements[task.begin : task.end])
@@ -305,7 +334,7 @@ def _follow(lattice, store, scratch, queue, heads, entry_heads, task, limit):  #
     arc.source, arc.word, arc.since, arc.until = task.source, task.word, source.prefix, prefix
     if known < 0:
         forward = source.forward + graph + acoustic
-        reached = _reach(lattice, store, scratch, queue, heads, task.begin, task.end, forward, limit)
+        reached = _reach(lattice, store, scratch, heads, task.begin, task.end, forward, limit)
         known = _remember(store, entry_heads, store.entries, ENTRIES, key, task.begin, task.end, prefix)
         store.entries[known].state, store.entries[known].graph = reached[0], reached[1]
         store.entries[known].acoustic, store.entries[known].to = reached[2], reached[3]
@@ -317,30 +346,19 @@ def _follow(lattice, store, scratch, queue, heads, entry_heads, task, limit):  #
 
 
 @compiled
-def _run(lattice, store, limit, room):  # type: ignore[no-untyped-def]
+def _run(lattice, store, scratch, limit, room):  # type: ignore[no-untyped-def]
     """Determinise; return the cost up to which all paths are there: `limit` unless more than `room` was needed."""
-    num_states = len(lattice.ahead)
-    scratch = Scratch(
-        np.zeros(num_states, np.bool_),
-        np.empty(num_states),
-        np.empty(num_states),
-        np.empty(num_states, np.int32),
-        np.empty(num_states, np.int64),
-    )
-    heads, entry_heads = np.full(_BUCKETS, -1, np.int64), np.full(_BUCKETS, -1, np.int64)
-    store.nodes[0].hash, store.nodes[0].parent, store.nodes[0].depth, store.nodes[0].label = 0, 0, 0, 0
+    heads, entry_heads = np.full(_BUCKETS, -1), np.full(_BUCKETS, -1)
+    store.nodes[0].hash, store.nodes[0].depth = 0, 0
     start = store.elements[0]
     start.state, start.node, start.graph, start.acoustic = 0, 0, 0.0, 0.0
-    store.used[:] = 0
-    store.used[NODES], store.used[ELEMENTS] = 1, 1
-    queue = [(0.0, np.int64(0))]
-    queue.clear()
-    _reach(lattice, store, scratch, queue, heads, 0, 1, 0.0, limit)
-    while len(queue):
-        cost, task = heapq.heappop(queue)
-        if store.used.max() > room:
-            return cost
-        _follow(lattice, store, scratch, queue, heads, entry_heads, store.tasks[task], limit)
+    store.used[NODES] = store.used[ELEMENTS] = 1
+    _reach(lattice, store, scratch, heads, np.int64(0), np.int64(1), 0.0, limit)
+    while store.used[QUEUE]:
+        task = store.tasks[_pop(store)]
+        if max(store.used[NODES], store.used[ELEMENTS]) > room:
+            return task.cost
+        _follow(lattice, store, scratch, heads, entry_heads, task, limit)
     return limit
 
 
@@ -384,11 +402,11 @@ def determinise(lattice: Lattice, acoustic_scale: float, beam: float, room: int 
     """
     paths = _input(lattice, acoustic_scale)
     size = room + 2 * (lattice.num_states + lattice.num_arcs + len(lattice.ids)) + 1
-    kinds = (NODE, ELEMENT, SUBSET, SUBSET, ARC, TASK)
-    nodes, elements, subsets, entries, arcs, tasks = (np.empty(size, kind) for kind in kinds)
-    store = Store(nodes, elements, subsets, entries, arcs, tasks, np.zeros(len(kinds), np.int64))
+    kinds = (NODE, ELEMENT, SUBSET, SUBSET, ARC, TASK, np.dtype(np.int32))
+    nodes, elements, subsets, entries, arcs, tasks, queue = (np.empty(size, kind) for kind in kinds)
+    store = Store(nodes, elements, subsets, entries, arcs, tasks, queue, np.zeros(len(kinds), np.int64))
     best = paths.ahead[0]
-    reached = _run(paths, store, best + beam, room)
+    reached = _run(paths, store, _scratch(paths), best + beam, room)
     if reached - best < min(beam, 1e-6):  # not even the best path is sure to be there
         return determinise(_only_best(lattice, acoustic_scale), acoustic_scale, 0.0)[0], 0.0
     result = _result(paths, store, acoustic_scale)
@@ -411,17 +429,28 @@ def _input(lattice: Lattice, acoustic_scale: float) -> Input:
     final_acoustic *= acoustic_scale
     matters = np.isfinite(final_graph)
     matters[lattice.source[lattice.word != 0]] = True
+    words = np.union1d([0], lattice.word).astype(np.int32)
+    word = np.searchsorted(words, lattice.word).astype(np.int32)
     return Input(
-        *(lattice.first, lattice.word, graph, acoustic, lattice.next, final_graph, final_acoustic),
+        *(lattice.first, word, graph, acoustic, lattice.next, final_graph, final_acoustic),
         *(lattice.begin, lattice.ids),
         backward_costs(lattice.first, lattice.next, graph + acoustic, final_graph + final_acoustic),
-        matters,
+        *(matters, words),
+    )
+
+
+def _scratch(paths: Input) -> Scratch:
+    states, arcs, words = len(paths.ahead), len(paths.word), len(paths.words)
+    return Scratch(
+        np.zeros(states, bool),
+        *(np.empty(states), np.empty(states), np.empty(states, np.int32), np.empty(states, np.int64)),
+        *(np.full(words, -1), np.empty(arcs, np.int64), np.empty(arcs, np.int64), np.empty(words, np.int32)),
     )
 
 
 def _result(paths: Input, store: Store, acoustic_scale: float) -> Lattice:
     arcs = store.arcs[: store.used[ARCS]]
-    arcs = arcs[np.argsort(arcs["source"], kind="stable")]
+    arcs = arcs[np.lexsort((arcs["word"], arcs["source"]))]
     final_graph, final_acoustic, final_node, final_state = _ends(paths, store)
     prefix = store.subsets["prefix"][: len(final_node)].copy()
     depth = store.nodes["depth"]
@@ -439,7 +468,7 @@ def _result(paths: Input, store: Store, acoustic_scale: float) -> Lattice:
     ids[np.repeat(begin[len(arcs) + 1 :] - last_begin[1:], last) + np.arange(len(last_ids))] = last_ids
     lattice = Lattice(
         np.searchsorted(arcs["source"], np.arange(len(final_node) + 1)),
-        arcs["word"].copy(),
+        paths.words[arcs["word"]],
         arcs["graph"].astype(np.float32),
         (arcs["acoustic"] / acoustic_scale).astype(np.float32),
         arcs["target"].copy(),

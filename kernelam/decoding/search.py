@@ -14,6 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True)
+# What only compiled functions call needs no entry from Python, which takes half of the time to compile it.
+inner: Callable[..., Any] = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+inlined: Callable[..., Any] = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
 TOKEN = np.dtype([("cost", np.float64), ("state", np.int32)], align=True)
 LINK = np.dtype([("source", np.int32), ("target", np.int32), ("arc", np.int32), ("acoustic", np.float32)])
 
@@ -49,7 +52,7 @@ class Found(NamedTuple):
     links: NDArray[np.void]
 
 
-@compiled
+@inner
 def _with_room(array, used, more):  # type: ignore[no-untyped-def]
     """`array`, or a larger copy if it has no room for `more` after the `used` first."""
     if used + more <= len(array):
@@ -60,7 +63,7 @@ def _with_room(array, used, more):  # type: ignore[no-untyped-def]
     return larger
 
 
-@compiled
+@inner
 def _token(tokens, where, state, count):  # type: ignore[no-untyped-def]
     """The token of `state` in the newest frame, made if there is none, and the number of tokens then."""
     if where[state] >= 0:
@@ -70,7 +73,7 @@ def _token(tokens, where, state, count):  # type: ignore[no-untyped-def]
     return count, count + 1
 
 
-@compiled
+@inner
 def _close(graph, where, limit, frame, tokens, begin):  # type: ignore[no-untyped-def]
     """Follow the epsilon arcs of the newest frame until no cost falls any more; return `tokens`, perhaps moved."""
     first, middle = graph.first, graph.middle
@@ -102,7 +105,7 @@ def _close(graph, where, limit, frame, tokens, begin):  # type: ignore[no-untype
     return tokens
 
 
-@compiled
+@inner
 def _link_epsilons(graph, where, limit, frame, tokens, begin, links, link_begin):  # type: ignore[no-untyped-def]
     """Add the links of epsilon arcs, when costs are settled; return `links`, perhaps moved. `where` is left empty."""
     count = link_begin[2 * frame]
@@ -120,7 +123,7 @@ def _link_epsilons(graph, where, limit, frame, tokens, begin, links, link_begin)
     return links
 
 
-@compiled
+@inner
 def _nth(values, n):  # type: ignore[no-untyped-def]
     """The value that would be at `n` if `values` were sorted; they are rearranged (quickselect)."""
     low, high = 0, len(values) - 1
@@ -142,7 +145,7 @@ def _nth(values, n):  # type: ignore[no-untyped-def]
     return values[n]
 
 
-@compiled
+@inner
 def _cutoff(costs, beams):  # type: ignore[no-untyped-def]
     """The cost up to which tokens are followed, and the beam that this amounts to. Few tokens are all followed."""
     best = costs.min()
@@ -157,7 +160,7 @@ def _cutoff(costs, beams):  # type: ignore[no-untyped-def]
     return (least, least - best + 0.5) if least > limit else (limit, beams.beam)
 
 
-@compiled
+@inner
 def _emission_limits(graph, scores, beams, tokens):  # type: ignore[no-untyped-def]
     """The cost up to which the tokens of a frame are followed, the beam, and a first limit of costs in the next."""
     costs = np.empty(len(tokens))
@@ -174,7 +177,7 @@ def _emission_limits(graph, scores, beams, tokens):  # type: ignore[no-untyped-d
     return followed, width, limit
 
 
-@compiled
+@inner
 def _emit(graph, where, scores, beams, frame, tokens, begin, links, link_begin):  # type: ignore[no-untyped-def]
     """Follow arcs to the next frame; return `tokens` and `links`, perhaps moved, and the limit of its costs."""
     followed, width, limit = _emission_limits(graph, scores, beams, tokens[begin[frame] : begin[frame + 1]])
@@ -200,14 +203,14 @@ def _emit(graph, where, scores, beams, frame, tokens, begin, links, link_begin):
     return tokens, links, limit
 
 
-@compiled
+@inner
 def _through(tokens, link, weight, extra):  # type: ignore[no-untyped-def]
     """How much worse the best path with this link is than the best path."""
     loss = tokens[link.source].cost + weight[link.arc] + link.acoustic - tokens[link.target].cost
     return extra[link.target] + max(0.0, loss)
 
 
-@compiled
+@inner
 def _relax(tokens, links, weight, extra):  # type: ignore[no-untyped-def]
     """Lower the extra costs of the sources of `links` to those through the links; whether any changed."""
     changed = False
@@ -220,7 +223,7 @@ def _relax(tokens, links, weight, extra):  # type: ignore[no-untyped-def]
     return changed
 
 
-@compiled
+@inner
 def _numbers_after(extra, beam, last, begin):  # type: ignore[no-untyped-def]
     """New numbers of the tokens that stay, −1 for the others; `begin` becomes that of the new numbers."""
     number = np.full(begin[last + 1], -1, np.int32)
@@ -235,7 +238,7 @@ def _numbers_after(extra, beam, last, begin):  # type: ignore[no-untyped-def]
     return number
 
 
-@compiled
+@inner
 def _prune(weight, beam, extra, last, tokens, begin, links, link_begin):  # type: ignore[no-untyped-def]
     """Throw out what lies more than `beam` from the best path up to the frame `last`.
 
@@ -263,7 +266,7 @@ def _prune(weight, beam, extra, last, tokens, begin, links, link_begin):  # type
             tokens[number[token]] = tokens[token]
 
 
-@compiled
+@inner
 def _extra_at_end(final, tokens, low):  # type: ignore[no-untyped-def]
     """Whether a token from `low` on is in a final state, and by token how much worse than the best it ends."""
     extra = np.full(len(tokens), np.inf)
