@@ -1,35 +1,5 @@
 #!/usr/bin/env bash
-# Align a data directory with a trained model, without speaker adaptation.
+# Align a data directory with a GMM: Kaldi's name of steps/align.sh, which says more with --help.
 # Usage: steps/align_si.sh [options] <data> <lang> <model-dir> <ali-dir>
-# Alignment is exact: Kaldi's --beam and --retry-beam are accepted and have no effect.
-# e.g.: steps/align_si.sh --nj 4 data/train data/lang exp/mono exp/mono_ali
 set -euo pipefail
-. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../utils/script.sh"
-
-nj=4                            # jobs
-cmd=run_local.sh                # where they run
-scale_opts="--transition-scale=1.0 --acoustic-scale=0.1 --self-loop-scale=0.1"  # scales of log-probabilities
-boost_silence=1.0               # factor on the likelihoods of optional silence
-transform_dir=                  # fMLLR transforms of the speakers, trans.*, of a model that takes them
-beam=10                         # no effect
-retry_beam=40                   # no effect
-
-parse_options "$@"
-usage 4
-set -- "${args[@]}"
-data=$1 lang=$2 src=$3 dir=$4
-: "$beam" "$retry_beam"
-
-need "$data/feats.scp" "$data/text" "$lang/L.fst" "$src/final.mdl" "$src/tree"
-mkdir -p "$dir/log"
-rm -rf "$dir"/num_jobs "$dir"/ali.*.gz "$dir"/split*utt
-kernelam data split --per-utt --dest "$dir" "$data" "$nj"
-for name in final.mdl tree phones.txt cmvn_opts delta_opts splice_opts final.mat; do
-    [[ ! -e $src/$name ]] || cp "$src/$name" "$dir/$name"
-done
-# shellcheck disable=SC2086  # several words
-$cmd JOB=1:"$nj" "$dir/log/align.JOB.log" \
-    kernelam align $scale_opts --boost-silence "$boost_silence" ${transform_dir:+--transform-dir "$transform_dir"} \
-    "$src" "$dir/split${nj}utt/JOB" "$lang" "$dir/ali.JOB.gz"
-echo "$nj" > "$dir/num_jobs"
-echo "$0: aligned $data, alignments in $dir" >&2
+exec "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/align.sh" "$@"

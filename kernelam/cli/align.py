@@ -16,6 +16,7 @@ PATH = click.Path(path_type=Path)
 @click.option("--boost-silence", type=ABOVE_ZERO, default=1.0, help="Factor on the likelihoods of optional silence.")
 @click.option("--frames", type=PATH, help="Packed features of the model's kind, instead of DATA/feats.scp.")
 @click.option("--equal", type=bool, default=False, help="Share frames out equally instead: a flat start.")
+@click.option("--device", default="cpu", help="cpu or cuda.")
 @click.option("--transform-dir", type=PATH, help="Directory with the speakers' fMLLR transforms, trans.*.")
 @click.argument("model", type=PATH)
 @click.argument("data", type=PATH)
@@ -28,6 +29,7 @@ def command(
     boost_silence: float,
     frames: Path | None,
     equal: bool,
+    device: str,
     transform_dir: Path | None,
     model: Path,
     data: Path,
@@ -50,7 +52,7 @@ def command(
     transitions = TransitionModel.load(model if model.is_file() else model / "final.mdl")
     symbols, tree = Lang(lang), ContextTree.load(folder / "tree")
     graphs = TrainingGraphs(symbols, tree, transitions, transition_scale, self_loop_scale)
-    scorer = load_model(model, transform_dir=transform_dir)
+    scorer = load_model(model, device, transform_dir)
     features = FrameStore(frames) if frames else scorer.open(data)
     aligner = Aligner(transitions, acoustic_scale, silence_bonus(symbols, transitions, boost_silence))
     write_alignments(out, align_data(data, graphs, scorer, features, None if equal else aligner))

@@ -15,6 +15,10 @@ import numpy as np
 import pytest
 import soundfile
 
+from kernelam.hmm.transitions import TransitionModel
+from kernelam.kaldi.alignment import read_alignment_dir
+from kernelam.kaldi.counts import read_counts
+
 TONES = {"A": (300, 900), "B": (500, 1400), "C": (700, 2300), "D": (1100, 3000)}
 WORDS = {"abc": "A B C", "cab": "C A B", "dab": "D A B", "bad": "B A D", "add": "A D"}
 SETS = {"train": (36, "ab"), "heldout": (8, "c"), "dev": (8, "d"), "test": (10, "e")}
@@ -123,6 +127,23 @@ def test_the_words_come_out(toy):
     table = (toy / "RESULTS.md").read_text()
     assert table.count("Gaussian kernel, 200 features") == 2
     assert "DNN, 2 × 32 tanh" in table
+
+
+def test_a_kernel_model_realigns_and_trains_on_its_own_alignments(copy, shell):
+    done = shell(
+        """for x in train heldout; do $k/steps/align.sh --nj $nj data/$x data/lang exp/kernel exp/kernel_ali_$x; done
+        $k/steps/train_kernel.sh --splice 2 --search-frames 500 --max-epochs 2 --num-threads 1 --num-features 200 \\
+            --rates 8 data/train data/heldout data/lang exp/kernel_ali_train exp/kernel_ali_heldout exp/kernel2""",
+        copy,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    transitions = TransitionModel.load(copy / "exp/mono/final.mdl")
+    first, second = (read_alignment_dir(copy / name) for name in ("exp/ali_train", "exp/kernel_ali_train"))
+    assert first.keys() == second.keys()
+    same = [transitions.ali_to_pdf(first[utt]) == transitions.ali_to_pdf(second[utt]) for utt in first]
+    assert 0.5 < np.concatenate(same).mean() < 1.0
+    counts = read_counts(copy / "exp/kernel2/ali_train_pdf.counts")
+    assert counts.sum() == sum(map(len, second.values()))
 
 
 def test_results_do_not_depend_on_the_number_of_jobs(toy, shell, tmp_path):

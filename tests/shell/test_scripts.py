@@ -132,7 +132,7 @@ def listing(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("script", "args"),
     [
-        ("steps/align_si.sh", "--nj 3 four data data exp/x"),
+        ("steps/align.sh", "--nj 3 four data data exp/x"),
         ("steps/decode.sh", "--nj 3 --skip-scoring true data four exp/x"),
         ("steps/train_mono.sh", "--nj 3 --num-iters 1 four data exp/x"),
     ],
@@ -192,7 +192,7 @@ def test_scoring_under_a_folder_with_a_per_cent_sign(run: Run, tmp_path: Path) -
 def test_scales_of_alignment_are_kaldi_options(run: Run, tmp_path: Path) -> None:
     scales = "--transition-scale=0.5 --acoustic-scale=0.2 --self-loop-scale=0.3"
     run(
-        "steps/align_si.sh",
+        "steps/align.sh",
         "--nj",
         "1",
         "--scale-opts",
