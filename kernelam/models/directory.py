@@ -17,6 +17,9 @@ from kernelam.models.dnn import Dnn
 from kernelam.models.posterior import Inputs, PosteriorModel, find_device
 from kernelam.models.softmax import KernelSoftmax
 
+BESIDE = ("final.mdl", "tree", "phones.txt", "cmvn_opts", "delta_opts", "splice_opts", "final.mat")
+"""Of the alignment directory, what a model directory keeps too: its states, and how its features are made."""
+
 KINDS: dict[str, type[PosteriorModel]] = {model.kind: model for model in (KernelSoftmax, Dnn)}
 
 
@@ -53,7 +56,7 @@ def is_whole(folder: Path, fingerprint: str) -> bool:
 
 def remove_model(folder: Path) -> None:
     """Remove what `save_model` wrote, in an order that never leaves half a model, or something else, to be read."""
-    for name in ("model.json", "final.mdl", "model.safetensors", "ali_train_pdf.counts"):
+    for name in ("model.json", *BESIDE, "model.safetensors", "ali_train_pdf.counts"):
         (folder / name).unlink(missing_ok=True)
 
 

@@ -20,7 +20,7 @@ from kernelam.hmm.lang import check_phones
 from kernelam.hmm.transitions import TransitionModel
 from kernelam.kaldi.alignment import read_alignment_dir
 from kernelam.models.base import PRIOR_FLOOR
-from kernelam.models.directory import is_whole, remove_model, save_model
+from kernelam.models.directory import BESIDE, is_whole, remove_model, save_model
 from kernelam.models.posterior import Inputs, PosteriorModel, find_device
 from kernelam.progress import progress, say
 from kernelam.training.sgd import SgdOptions, fit
@@ -94,9 +94,7 @@ def _train(
         "heldout": {name: _last_kept(epochs)[name] for name in ("ce", "entropy", "erll", "frame_error")},
         "seed": options.seed,
     }
-    states = [given.ali / name for name in ("final.mdl", "tree", "phones.txt")]
-    states += [given.pipeline.lda] if given.pipeline.lda else []
-    save_model(given.folder, model, about, [file for file in states if file.exists()])
+    save_model(given.folder, model, about, [given.ali / name for name in BESIDE if (given.ali / name).exists()])
     (given.folder / "checkpoint.safetensors").unlink(missing_ok=True)
     shutil.rmtree(work)
 
