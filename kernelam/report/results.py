@@ -13,7 +13,8 @@ from kernelam.scoring.directory import read_result, read_scored
 
 @dataclass(frozen=True)
 class Experiment:
-    """A model directory with a scored decode directory for dev and one for test."""
+    """A model directory with a scored decode directory of the set `sets` names first, where its weights were tuned,
+    and one of the set that is reported."""
 
     folder: Path
     about: dict[str, Any]
@@ -21,12 +22,13 @@ class Experiment:
     test: dict[str, Any]
 
     @classmethod
-    def read(cls, folder: Path) -> "Experiment":
-        dev, test = (read_result(folder / f"decode_{name}") for name in ("dev", "test"))
-        if Path(test["tuned_on"]) != folder / "decode_dev":
+    def read(cls, folder: Path, sets: tuple[str, str]) -> "Experiment":
+        places = [folder / f"decode_{name}" for name in sets]
+        dev, test = map(read_result, places)
+        if Path(test["tuned_on"]) != places[0]:
             raise KernelamError(
-                f"{folder}/decode_test was scored with weights tuned on {test['tuned_on']}; score it again with"
-                f" steps/score.sh --tuned-on {folder}/decode_dev"
+                f"{places[1]} was scored with weights tuned on {test['tuned_on']}; score it again with"
+                f" steps/score.sh --tuned-on {places[0]}"
             )
         return cls(folder, describe(folder), dev, test)
 
@@ -46,13 +48,18 @@ def system(about: dict[str, Any]) -> str:
             return str(kind)
 
 
-def write_results(path: Path, title: str, folders: list[Path], baseline: Path) -> None:
-    """Write a Markdown page: error rates with their conditions, then what training cost."""
-    experiments = [Experiment.read(folder) for folder in folders]
+def write_results(
+    path: Path, title: str, folders: list[Path], baseline: Path, sets: tuple[str, str] = ("dev", "test")
+) -> None:
+    """Write a Markdown page: error rates with their conditions, then what training cost.
+
+    The weights of each experiment are tuned on the first of `sets` and applied to the second.
+    """
+    experiments = [Experiment.read(folder, sets) for folder in folders]
     sections = [
         f"# {title}",
-        _errors(experiments, baseline),
-        _notes(experiments, baseline),
+        _errors(experiments, baseline, sets),
+        _notes(experiments, baseline, sets),
         "## Training",
         _training(experiments),
         "## Conditions",
@@ -67,17 +74,18 @@ def _table(header: list[str], rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _errors(experiments: list[Experiment], baseline: Path) -> str:
-    reference = read_scored(baseline / "decode_test")
+def _errors(experiments: list[Experiment], baseline: Path, sets: tuple[str, str]) -> str:
+    dev, test = sets
+    reference = read_scored(baseline / f"decode_{test}")
     rows = []
     for one in experiments:
         interval = one.test["interval_95"]
         span = f"{100 * interval[0]:.2f} – {100 * interval[1]:.2f}" if interval else "–"
-        p = "" if one.folder == baseline else f"{compare(reference, read_scored(one.folder / 'decode_test')).p:.4f}"
+        p = "" if one.folder == baseline else f"{compare(reference, read_scored(one.folder / f'decode_{test}')).p:.4f}"
         weights = f"{one.test['lmwt']}, {one.test['wip']}"
         rates = [f"{100 * one.dev['rate']:.2f}", f"**{100 * one.test['rate']:.2f}**"]
         rows.append([system(one.about), *rates, span, p, weights, _oracle(one)])
-    header = ["system", "dev WER %", "test WER %", "95 % interval", "p", "LM weight, penalty", "test oracle %"]
+    header = ["system", f"{dev} WER %", f"{test} WER %", "95 % interval", "p", "LM weight, penalty", f"{test} oracle %"]
     return _table(header, rows)
 
 
@@ -85,13 +93,13 @@ def _oracle(one: Experiment) -> str:
     return f"{100 * one.test['oracle']['rate']:.2f}"
 
 
-def _notes(experiments: list[Experiment], baseline: Path) -> str:
-    first = experiments[0]
+def _notes(experiments: list[Experiment], baseline: Path, sets: tuple[str, str]) -> str:
+    first, (dev, test) = experiments[0], sets
     return (
-        "LM weight and word insertion penalty are tuned on dev and applied to test; the oracle has them chosen on test"
-        f" itself, for comparison only. Intervals are 95 % bootstrap intervals over {first.test['utterances']}"
+        f"LM weight and word insertion penalty are tuned on {dev} and applied to {test}; the oracle has them chosen on"
+        f" {test} itself, for comparison only. Intervals are 95 % bootstrap intervals over {first.test['utterances']}"
         f" utterances, p is that of a paired bootstrap test against {system(describe(baseline))}"
-        f" ({first.test['replicates']} replicates). dev has {first.dev['ref_words']} words, test"
+        f" ({first.test['replicates']} replicates). {dev} has {first.dev['ref_words']} words, {test}"
         f" {first.test['ref_words']}."
     )
 

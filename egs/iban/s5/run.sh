@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Iban radio news, from an existing Kaldi experiment: its filterbanks, alignments and trigram graph; a kernel model, a DNN.
+# Usage: ./run.sh --corpus <dir> [options]
+# e.g.: ./run.sh --corpus /corpora/kaldi-iban --nj 4
+# Without --stage, what is current is skipped; with it, everything from that stage on is done again.
+set -euo pipefail
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/utils/options.sh"
+
+stage=            # the first stage to run, whether or not its results are current
+stop_stage=9      # the last stage to run
+nj=2              # parallel jobs; results do not depend on it
+corpus=           # the folder of the Kaldi experiment: data-fbank, exp/gmm_ali_*, exp/gmm/graph, data/lang_test
+device=cpu        # where models are trained: cpu or cuda
+seed=1            # of the models
+
+parse_options "$@"
+usage 0
+[[ -z $corpus ]] || corpus=$(readlink -f "$corpus")
+cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
+. ./path.sh
+. ./cmd.sh
+. utils/stages.sh
+[[ -n $corpus ]] || die "--corpus is needed: the folder of a Kaldi experiment on Iban, as README.md describes it"
+need "$corpus"/exp/gmm_ali_{train,heldout}/final.mdl "$corpus/data/lang_test/phones.txt"
+
+if stage 0 "corpus: data directories and the graph"; then
+    once --in="$corpus"/data-fbank/{train,heldout,dev} --in="$corpus/exp/gmm/graph" --out=exp/graph \
+        --out=data/{train,heldout,dev}/{feats.scp,cmvn.scp,utt2spk,spk2utt,text} -- \
+        local/iban/from_kaldi.sh "$corpus" data exp/graph
+fi
+
+# Both models see the same inputs, choose from as many learning rates on as many frames, and train for as many epochs.
+train_model() {  # train_model SCRIPT DIR OPTIONS…
+    local script=$1 dir=$2 ali=$corpus/exp/gmm_ali
+    shift 2
+    once --in=data/{train,heldout}/{feats.scp,cmvn.scp,utt2spk} --in="$corpus/fbank" --in="${ali}_"{train,heldout} \
+        --out="$dir"/{model.safetensors,ali_train_pdf.counts,final.mdl,tree,phones.txt,model.json,epochs.jsonl} -- \
+        "steps/$script" --cmd "$cuda_cmd" --device "$device" --seed "$seed" \
+        --cmvn-opts "--norm-means=true --norm-vars=true" --splice 5 --search-frames 200000 --max-epochs 5 "$@" \
+        data/train data/heldout "$corpus/data/lang_test" "${ali}_train" "${ali}_heldout" "$dir"
+}
+
+if stage 5 "kernel model: Gaussian random Fourier features"; then
+    train_model train_kernel.sh exp/kernel --num-features 5000 --bandwidth 0.6 --bottleneck 128 --rates "2 4 8"
+fi
+
+if stage 6 "DNN: tanh units"; then
+    train_model train_dnn.sh exp/dnn --layers 3 --width 512 --rates "0.1 0.2 0.4"
+fi
+
+if stage 7 "decode: lattices of heldout and dev"; then
+    for dir in exp/kernel exp/dnn; do
+        for x in heldout dev; do
+            once --in=data/$x/{feats.scp,cmvn.scp,utt2spk} --in="$corpus/fbank" --in=exp/graph \
+                --in="$dir"/{model.safetensors,ali_train_pdf.counts,final.mdl} --out=$dir/decode_$x -- \
+                steps/decode.sh --nj "$nj" --cmd "$decode_cmd" --acwt 0.1 --beam 13 --lattice-beam 6 \
+                --skip-scoring true exp/graph data/$x $dir/decode_$x
+        done
+    done
+fi
+
+if stage 8 "score: weights tuned on heldout, applied to dev"; then
+    for dir in exp/kernel exp/dnn; do
+        for x in heldout dev; do
+            lattices=("$dir/decode_$x"/lat.*.gz) tuning=()
+            [[ $x == heldout ]] || tuning=("--in=$dir/decode_heldout/scoring_kaldi/best_wer")
+            once --in=$dir/decode_$x/num_jobs "${lattices[@]/#/--in=}" "${tuning[@]}" --in=data/$x/text \
+                --out=$dir/decode_$x/scoring_kaldi -- \
+                steps/score.sh --cmd "$decode_cmd" ${tuning:+--tuned-on $dir/decode_heldout} \
+                data/$x exp/graph $dir/decode_$x
+        done
+    done
+fi
+
+if stage 9 "report"; then
+    kernelam report --title "Iban radio news" --tuned heldout --tested dev --baseline exp/dnn --output RESULTS.md \
+        exp/kernel exp/dnn
+    cat RESULTS.md
+fi
