@@ -150,6 +150,19 @@ class Features(Mapping[str, np.ndarray]):
         return self.raw.dim * (1 + self.pipeline.deltas)
 
     def __getitem__(self, utt: str) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            features = self._processed(utt)
+        if not np.isfinite(features).all():
+            used = [str(self.pipeline.lda)] * (self.lda is not None) + [
+                f"{self.transform_dir}/trans.*"
+            ] * self.pipeline.fmllr
+            raise KernelamError(
+                f"utterance {utt} of {self.data}/feats.scp has features that are not finite after"
+                f" {' and '.join(used) or 'CMVN and deltas'}"
+            )
+        return features
+
+    def _processed(self, utt: str) -> np.ndarray:
         features, pipeline = self.raw[utt], self.pipeline
         if pipeline.norm_means:
             where = f"{self.data}/cmvn.scp, utterance {utt}"

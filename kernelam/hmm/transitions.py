@@ -237,6 +237,10 @@ class TransitionModel:
             for pdf in (forward, loop):
                 if not 0 <= pdf < len(reader.data):  # pdfs are numbered without gaps, and each takes some bytes
                     reader.fail(f"a pdf {pdf}")
+            if forward != loop and states[state].pdf_class == states[state].self_loop_pdf_class:
+                reader.fail(
+                    f"a transition-state (phone {phone}, state {state}) with two pdfs where the topology has one"
+                )
         if list(self.tuples) != sorted(set(self.tuples)):
             reader.fail("transition-states that are not sorted")
         if len(self._table) != len(self.log_probs):

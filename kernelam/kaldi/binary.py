@@ -62,7 +62,7 @@ class KaldiReader:
         """Whether nothing is left but, in text, white space."""
         if self.binary:
             return self.position >= len(self.data)
-        return not self.data[self.position :].strip()
+        return _WORD.search(self.data, self.position) is None
 
     def take(self, count: int, what: str) -> bytes:
         """The next `count` bytes."""

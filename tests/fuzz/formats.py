@@ -12,16 +12,17 @@ from kernelam.decoding.lattice import best_path, path_alignment, path_words, pru
 from kernelam.frames.store import FrameStore
 from kernelam.frontend import cmvn
 from kernelam.frontend.pipeline import Pipeline
-from kernelam.frontend.transforms import apply_linear, read_transforms
+from kernelam.frontend.transforms import read_transforms
 from kernelam.hmm.topology import State, Topology
 from kernelam.hmm.transitions import TransitionModel
 from kernelam.hmm.tree import ContextTree, Leaf, Split, Table
 from kernelam.kaldi.alignment import read_alignments, write_alignments
-from kernelam.kaldi.ark import MatrixScp, read_ark, read_matrix, write_matrix
+from kernelam.kaldi.ark import ArkWriter, MatrixScp, read_ark, read_matrix, write_matrix
 from kernelam.kaldi.binary import KaldiReader, KaldiWriter
 from kernelam.kaldi.fst import ARC, Fst, load_fst
 from kernelam.kaldi.lattice import Lattice
 from kernelam.kaldi.lattices import read_lattices, write_lattice
+from kernelam.kaldi.tables import read_symbols
 from kernelam.models.gmm import DiagGmms, GmmModel
 
 RNG = np.random.default_rng(0)
@@ -85,10 +86,16 @@ def use_scp(path: Path) -> None:
 
 
 def use_matrix(path: Path) -> None:
-    matrix = read_matrix(path)
-    assert np.isfinite(matrix).all()
-    if matrix.size:
-        assert apply_linear(np.ones((2, matrix.shape[1]), np.float32), matrix).shape == (2, len(matrix))
+    """As LDA of features that are 10³ large."""
+    scp = path.with_name("feats.scp")
+    if not scp.exists():
+        with ArkWriter(path.with_name("feats.ark"), scp) as writer:
+            writer.write("utt", np.full((2, read_matrix(path).shape[1]), 1e3))
+    assert np.isfinite(Pipeline(lda=path).open(path.parent)["utt"]).all()
+
+
+def use_symbols(path: Path) -> None:
+    assert len(set(read_symbols(path).values())) == len(read_symbols(path))
 
 
 def use_transforms(path: Path) -> None:
@@ -324,6 +331,8 @@ FORMATS = {
     "CM3 archive": Format(put("feats.ark", archive(one_byte(MATRIX), one_byte(MATRIX))), use_ark),
     "CM matrix and ranges": Format(put("feats.ark", archive(encoded(MATRIX, True))), use_scp),
     "double matrix and ranges": Format(put("feats.ark", archive(encoded(MATRIX))), use_scp),
+    "archive in text": Format(put("feats.ark", b"utt0  [\n  1 2.5 -3\n  4e2 5 6 ]\nutt1  [\n  7 8 9 ]\n"), use_ark),
+    "symbol table": Format(put("words.txt", b"<eps> 0\na 1\nb 2\n#0 3\n"), use_symbols),
     "LDA matrix": Format(put("final.mat", encoded(MATRIX.astype(np.float32))), use_matrix),
     "fMLLR transforms": Format(put("trans.1", archive(encoded(MATRIX), encoded(MATRIX))), use_transforms),
     "CMVN statistics": Format(put("cmvn.ark", archive(encoded(np.abs(MATRIX[:2]) * 100 + 50))), use_stats),
