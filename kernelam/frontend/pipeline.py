@@ -153,12 +153,10 @@ class Features(Mapping[str, np.ndarray]):
         with np.errstate(all="ignore"):
             features = self._processed(utt)
         if not np.isfinite(features).all():
-            used = [str(self.pipeline.lda)] * (self.lda is not None) + [
-                f"{self.transform_dir}/trans.*"
-            ] * self.pipeline.fmllr
+            files = [str(place) for place in (self.pipeline.lda, self.transform_dir) if place]
             raise KernelamError(
                 f"utterance {utt} of {self.data}/feats.scp has features that are not finite after"
-                f" {' and '.join(used) or 'CMVN and deltas'}"
+                f" {' and '.join(files) or 'CMVN and deltas'}"
             )
         return features
 

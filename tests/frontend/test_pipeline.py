@@ -155,6 +155,12 @@ def test_what_does_not_fit(data: Path, ali: Path, damage: Callable[[Path], None]
         Pipeline.of_directory(ali).open(data, ali)["b-1"]
 
 
+def test_what_becomes_infinite(data: Path, ali: Path) -> None:
+    save_matrix(ali / "final.mat", np.full((5, 12), 3e38, np.float32))
+    with pytest.raises(KernelamError, match=r"utterance a-1 of .* are not finite after .*/ali/final\.mat"):
+        Pipeline.of_directory(ali, "lda").open(data)["a-1"]
+
+
 def test_transforms_are_given_when_and_only_when_they_are_needed(data: Path, ali: Path) -> None:
     with pytest.raises(KernelamError, match="--transform-dir names the directory with trans"):
         Pipeline.of_directory(ali).open(data)
