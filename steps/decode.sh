@@ -12,6 +12,7 @@ beam=13                         # of the search
 lattice_beam=8                  # of the lattices
 max_active=7000                 # tokens followed at most from frame to frame
 min_active=200                  # and at least
+decoder=embedded                # embedded, or kaldi: latgen-faster-mapped on the PATH or under KALDI_ROOT
 transform_dir=                  # fMLLR transforms of the speakers, trans.*: a decode or alignment directory
 device=cpu                      # cpu or cuda
 tuned_on=                       # a scored decode directory whose weights are used; without, they are tuned here
@@ -24,13 +25,15 @@ set -- "${args[@]}"
 graph=$1 data=$2 dir=$3
 src=$(dirname "$dir")
 
+[[ $decoder == embedded || $decoder == kaldi ]] || die "--decoder takes embedded or kaldi, not $decoder"
 need "$graph/HCLG.fst" "$graph/words.txt" "$data/feats.scp" "$src/final.mdl"
 mkdir -p "$dir/log"
 rm -rf "$dir"/num_jobs "$dir"/lat.*.gz "$dir"/split*utt "$dir"/wer_* "$dir"/scoring_kaldi
 kernelam data split --per-utt --dest "$dir" "$data" "$nj"
 $cmd JOB=1:"$nj" "$dir/log/decode.JOB.log" \
     kernelam decode --acwt "$acwt" --beam "$beam" --lattice-beam "$lattice_beam" \
-    --max-active "$max_active" --min-active "$min_active" --device "$device" ${transform_dir:+--transform-dir "$transform_dir"} \
+    --max-active "$max_active" --min-active "$min_active" --decoder "$decoder" --device "$device" \
+    ${transform_dir:+--transform-dir "$transform_dir"} \
     "$graph" "$src" "$dir/split${nj}utt/JOB" "$dir/lat.JOB.gz"
 echo "$nj" > "$dir/num_jobs"
 # shellcheck disable=SC2086  # several words

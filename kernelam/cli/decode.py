@@ -16,6 +16,7 @@ PATH = click.Path(path_type=Path)
 @click.option("--max-active", default=7000, help="Tokens followed at most.")
 @click.option("--min-active", default=200, help="Tokens followed at least.")
 @click.option("--determinize-lattice", type=bool, default=True, help="Each word string once; else all paths.")
+@click.option("--decoder", type=click.Choice(["embedded", "kaldi"]), default="embedded", help="kaldi: its latgen.")
 @click.option("--device", default="cpu", help="cpu or cuda.")
 @click.option("--transform-dir", type=PATH, help="Directory with the speakers' fMLLR transforms, trans.*.")
 @click.argument("graph", type=PATH)
@@ -29,6 +30,7 @@ def command(
     max_active: int,
     min_active: int,
     determinize_lattice: bool,
+    decoder: str,
     device: str,
     transform_dir: Path | None,
     graph: Path,
@@ -38,6 +40,7 @@ def command(
 ) -> None:
     """Decode DATA by MODEL with GRAPH/HCLG.fst and write lattices to OUT."""
     from kernelam.decoding.decoder import LatticeDecoder, check_graph, decode_data
+    from kernelam.decoding.external import decode_by_kaldi, find_program
     from kernelam.decoding.search import Beams
     from kernelam.files import replacing
     from kernelam.hmm.graph import read_graph
@@ -46,11 +49,16 @@ def command(
     from kernelam.models import load_model
 
     check_folder(out)
+    if decoder == "kaldi":
+        find_program()
     transitions = TransitionModel.load(model / "final.mdl")
     check_graph(graph, model, transitions)
     scorer = load_model(model, device, transform_dir)
     beams = Beams(beam, lattice_beam, max_active, min_active)
-    decoder = LatticeDecoder(read_graph(graph / "HCLG.fst"), transitions, acwt, beams)
+    if decoder == "kaldi":
+        decode_by_kaldi(data, scorer, model / "final.mdl", graph, acwt, beams, out)
+        return
+    embedded = LatticeDecoder(read_graph(graph / "HCLG.fst"), transitions, acwt, beams)
     with replacing(out) as stream:
-        for utt, lattice in decode_data(data, scorer, decoder, determinize_lattice):
+        for utt, lattice in decode_data(data, scorer, embedded, determinize_lattice):
             write_lattice(stream, utt, lattice)

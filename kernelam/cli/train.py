@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from kernelam.cli.values import ABOVE_ZERO
+
 COUNT, POSITIVE = click.IntRange(min=0), click.IntRange(min=1)
 ARGUMENTS = ("data", "heldout_data", "lang", "ali", "heldout_ali", "folder")
 
@@ -47,7 +49,7 @@ def common(function: Callable[..., None]) -> Callable[..., None]:
 @click.option("--kernel", default="gaussian")
 @click.option(
     "--bandwidth",
-    type=click.FloatRange(0, min_open=True),
+    type=ABOVE_ZERO,
     default=1.0,
     help="2σ² as a multiple of the median squared distance of random frames.",
 )
