@@ -402,9 +402,11 @@ def determinise(lattice: Lattice, acoustic_scale: float, beam: float, room: int 
     """
     paths = _input(lattice, acoustic_scale)
     size = room + 2 * (lattice.num_states + lattice.num_arcs + len(lattice.ids)) + 1
-    kinds = (NODE, ELEMENT, SUBSET, SUBSET, ARC, TASK, np.dtype(np.int32))
-    nodes, elements, subsets, entries, arcs, tasks, queue = (np.empty(size, kind) for kind in kinds)
-    store = Store(nodes, elements, subsets, entries, arcs, tasks, queue, np.zeros(len(kinds), np.int64))
+    nodes, elements, subsets, entries, arcs, tasks = (
+        np.empty(size, kind) for kind in (NODE, ELEMENT, SUBSET, SUBSET, ARC, TASK)
+    )
+    queue, used = np.empty(size, np.int32), np.zeros(7, np.int64)
+    store = Store(nodes, elements, subsets, entries, arcs, tasks, queue, used)
     best = paths.ahead[0]
     reached = _run(paths, store, _scratch(paths), best + beam, room)
     if reached - best < min(beam, 1e-6):  # not even the best path is sure to be there

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True)
 # What only compiled functions call needs no entry from Python, which takes half of the time to compile it.
-inner: Callable[..., Any] = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
-inlined: Callable[..., Any] = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
+_INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+inner: Callable[..., Any] = numba.njit(**_INNER)
+inlined: Callable[..., Any] = numba.njit(forceinline=True, **_INNER)
 TOKEN = np.dtype([("cost", np.float64), ("state", np.int32)], align=True)
 LINK = np.dtype([("source", np.int32), ("target", np.int32), ("arc", np.int32), ("acoustic", np.float32)])
 

@@ -87,7 +87,7 @@ def _entry(data: bytes, position: int, path: str | Path) -> tuple[str, int, Latt
     if not key.isprintable() or not key or end < 0:
         raise KernelamError(f"{path} is damaged or no archive of lattices: no utterance id where one should stand")
     where = f"the lattice of {key} in {path}"
-    if len(data) < end + 1 + len(_MAGIC):
+    if _MAGIC.startswith(data[end + 1 : end + 1 + len(_MAGIC)]) and len(data) < end + 1 + len(_MAGIC):
         return None
     if data.startswith(_MAGIC, end + 1):
         parsed = _parse_binary(data, end + 1 + len(_MAGIC), where)

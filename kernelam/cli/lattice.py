@@ -1,0 +1,210 @@
+"""Best paths, N-best lists, confidences, word times and oracles of lattices."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from kernelam.kaldi.lattice import Lattice
+
+PATH = click.Path(path_type=Path)
+Command = Callable[..., Any]
+
+
+@click.group()
+def command() -> None:
+    """Best paths, N-best lists, confidences, word times and oracles of lattices."""
+
+
+def _weighted(function: Command) -> Command:
+    options = (
+        click.option("--lmwt", type=click.FloatRange(0, min_open=True), default=10.0, help="LM weight."),
+        click.option("--word-ins-penalty", "wip", default=0.0, help="Word insertion penalty."),
+        click.option("--words", type=PATH, help="words.txt; without, words are numbers."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def _each(lattices: tuple[Path, ...]) -> "Iterator[tuple[str, Lattice]]":
+    from kernelam.errors import KernelamError
+    from kernelam.kaldi.lattices import read_lattices
+    from kernelam.progress import progress
+
+    count = 0
+    for path in lattices:
+        for utt, lattice in progress(read_lattices(path), f"reading {path}"):
+            count += 1
+            yield utt, lattice
+    if not count:
+        raise KernelamError(f"no lattice in {' '.join(map(str, lattices))}")
+
+
+def _speller(words: Path | None) -> Callable[[str, int], str]:
+    """The name of a word of an utterance."""
+    from kernelam.errors import KernelamError
+    from kernelam.kaldi.tables import read_symbols
+
+    names = None if words is None else {number: word for word, number in read_symbols(words).items()}
+
+    def spell(utt: str, word: int) -> str:
+        if names is None:
+            return str(word)
+        if word not in names:
+            raise KernelamError(f"utterance {utt}: word {word} is not in {words}, which is of another graph")
+        return names[word]
+
+    return spell
+
+
+@command.command()
+@_weighted
+@click.option("--ali", type=PATH, help="Also write the transition-ids of each path here.")
+@click.argument("lattices", type=PATH, nargs=-1, required=True)
+@click.argument("out", type=PATH)
+def best(lmwt: float, wip: float, words: Path | None, ali: Path | None, lattices: tuple[Path, ...], out: Path) -> None:
+    """The words of the best path of each of LATTICES, lines `utterance words` in OUT."""
+    from kernelam.decoding.lattice import best_path, path_alignment, path_words
+    from kernelam.kaldi.alignment import write_alignments
+    from kernelam.kaldi.tables import write_table
+
+    spell, table, alignments = _speller(words), {}, {}
+    for utt, lattice in _each(lattices):
+        path = best_path(lattice, lmwt, wip)
+        table[utt] = " ".join(spell(utt, word) for word in path_words(lattice, path))
+        alignments[utt] = path_alignment(lattice, path)
+    write_table(out, table)
+    if ali:
+        write_alignments(ali, alignments)
+
+
+@command.command()
+@_weighted
+@click.option("--n", type=click.IntRange(1), default=10, help="Word strings an utterance at most.")
+@click.argument("lattices", type=PATH, nargs=-1, required=True)
+@click.argument("out", type=PATH)
+def nbest(lmwt: float, wip: float, words: Path | None, n: int, lattices: tuple[Path, ...], out: Path) -> None:
+    """The best different word strings of each of LATTICES, lines `utterance-rank graph-cost acoustic-cost words`."""
+    from itertools import islice
+
+    from kernelam.decoding.lattice import path_costs, path_words
+    from kernelam.decoding.nbest import best_strings
+    from kernelam.files import replacing
+
+    spell = _speller(words)
+    with replacing(out, "w") as stream:
+        for utt, lattice in _each(lattices):
+            for rank, (strings, path) in enumerate(islice(best_strings(lattice, lmwt, wip), n), 1):
+                costs = (f"{cost:.6g}" for cost in path_costs(strings, path))
+                names = (spell(utt, word) for word in path_words(strings, path))
+                stream.write(" ".join([f"{utt}-{rank}", *costs, *names]) + "\n")
+
+
+@command.command()
+@_weighted
+@click.argument("lattices", type=PATH, nargs=-1, required=True)
+@click.argument("out", type=PATH)
+def mbr(lmwt: float, wip: float, words: Path | None, lattices: tuple[Path, ...], out: Path) -> None:
+    """The word string of least expected errors of each of LATTICES, lines `utterance word confidence …` in OUT."""
+    from kernelam.decoding.mbr import minimum_bayes_risk
+    from kernelam.kaldi.tables import write_table
+
+    spell, table = _speller(words), {}
+    for utt, lattice in _each(lattices):
+        found = minimum_bayes_risk(lattice, lmwt, wip)
+        table[utt] = " ".join(f"{spell(utt, item.word)} {item.confidence:.3f}" for item in found)
+    write_table(out, table)
+
+
+@command.command()
+@_weighted
+@click.option("--mbr", "risk", type=bool, default=True, help="Words of least expected errors; else of the best path.")
+@click.option("--frame-shift", default=0.01, help="Seconds a frame.")
+@click.argument("model", type=PATH)
+@click.argument("lang", type=PATH)
+@click.argument("lattices", type=PATH, nargs=-1, required=True)
+@click.argument("out", type=PATH)
+def ctm(
+    lmwt: float,
+    wip: float,
+    words: Path | None,
+    risk: bool,
+    frame_shift: float,
+    model: Path,
+    lang: Path,
+    lattices: tuple[Path, ...],
+    out: Path,
+) -> None:
+    """Words with times and confidences, lines `utterance 1 begin duration word confidence` in OUT.
+
+    MODEL is a final.mdl or the directory of one; LANG has phones/word_boundary.int or phones/align_lexicon.int.
+    """
+    from kernelam.decoding.mbr import minimum_bayes_risk
+    from kernelam.decoding.words import WordAligner, read_rule
+    from kernelam.files import replacing
+    from kernelam.hmm.transitions import TransitionModel
+
+    spell = _speller(words)
+    transitions = TransitionModel.load(model / "final.mdl" if model.is_dir() else model)
+    aligner = WordAligner(transitions, read_rule(lang / "phones"))
+    with replacing(out, "w") as stream:
+        for utt, lattice in _each(lattices):
+            aligned = aligner.align(lattice, f"the lattice of {utt}")
+            for item in minimum_bayes_risk(aligned, lmwt, wip, risk):
+                begin, end = item.begin * frame_shift, item.end * frame_shift
+                name = spell(utt, item.word)
+                stream.write(f"{utt} 1 {begin:.2f} {end - begin:.2f} {name} {item.confidence:.2f}\n")
+
+
+@command.command()
+@click.argument("lattices", type=PATH, nargs=-1, required=True)
+def depth(lattices: tuple[Path, ...]) -> None:
+    """How many arcs of LATTICES cross a frame on average."""
+    from kernelam.decoding.oracle import depth as frames_of
+
+    total = [frames_of(lattice) for _, lattice in _each(lattices)]
+    arcs, frames = sum(arcs for arcs, _ in total), sum(frames for _, frames in total)
+    click.echo(f"{arcs / max(frames, 1):.2f} arcs cross a frame in {len(total)} lattices of {frames} frames")
+
+
+@command.command()
+@click.option("--out", type=PATH, help="Also write the words of the closest paths here.")
+@click.argument("words", type=PATH)
+@click.argument("text", type=PATH)
+@click.argument("lattices", type=PATH, nargs=-1, required=True)
+def oracle(out: Path | None, words: Path, text: Path, lattices: tuple[Path, ...]) -> None:
+    """The error rate of the paths of LATTICES that are closest to the transcripts in TEXT."""
+    from kernelam.decoding.oracle import oracle as closest
+    from kernelam.errors import KernelamError
+    from kernelam.kaldi.tables import read_symbols, read_table, write_table
+
+    symbols, refs, spell = read_symbols(words), read_table(text, empty_values=True), _speller(words)
+    errors, total, table = 0, 0, {}
+    for utt, lattice in _each(lattices):
+        if utt not in refs:
+            raise KernelamError(f"utterance {utt} of {' '.join(map(str, lattices))} is not in {text}")
+        reference = [symbols.get(word, -1) for word in refs[utt].split()]
+        distance, found = closest(lattice, reference)
+        errors, total = errors + distance, total + len(reference)
+        table[utt] = " ".join(spell(utt, word) for word in found)
+    if out:
+        write_table(out, table)
+    click.echo(f"oracle error rate {100 * errors / max(total, 1):.2f} % [ {errors} / {total} ], {len(table)} lattices")
+
+
+@command.command()
+@click.option("--binary", type=bool, default=True, help="Binary or text.")
+@click.argument("lattices", type=PATH, nargs=-1, required=True)
+@click.argument("out", type=PATH)
+def copy(binary: bool, lattices: tuple[Path, ...], out: Path) -> None:
+    """LATTICES as one archive OUT, gzipped if its name ends so, in binary or text."""
+    from kernelam.files import replacing
+    from kernelam.kaldi.lattices import read_lattices, write_lattice
+
+    with replacing(out) as stream:
+        for path in lattices:
+            for utt, lattice in read_lattices(path, sort=False):
+                write_lattice(stream, utt, lattice, binary)

@@ -1,0 +1,167 @@
+"""Minimum Bayes risk: the word string of least expected edit distance to a lattice's paths (Xu et al. 2011).
+
+The expected distance to a string R is found by a forward pass over the lattice that aligns every arc with R; a backward
+pass gives gamma_q(w), the probability that the word w is what stands at position q of R. Each position then takes its
+most probable word, until nothing changes. Between any two words of R is an empty position, where words can come in.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernelam.decoding.lattice import best_path, costs
+from kernelam.decoding.search import compiled, inner
+from kernelam.kaldi.lattice import Lattice
+
+_ITERATIONS = 100
+
+
+class Spoken(NamedTuple):
+    """A word, the frames where it begins and ends, and how probable it is; times are averages over the lattice."""
+
+    word: int
+    begin: float
+    end: float
+    confidence: float
+
+
+class _Arcs(NamedTuple):
+    """The arcs of a lattice with one final state, the last, sorted by the state they enter."""
+
+    into: NDArray[np.int64]  # state s is entered by the arcs into[s] … into[s+1] − 1
+    source: NDArray[np.int64]
+    word: NDArray[np.int64]  # a number in a list of words, of which the first is 0 for none
+    log_prob: NDArray[np.float64]
+    time: NDArray[np.float64]  # by state: its frame
+
+
+def minimum_bayes_risk(lattice: Lattice, lm_weight: float, penalty: float = 0.0, improve: bool = True) -> list[Spoken]:
+    """The string of least risk; posteriors are those of acoustic costs over `lm_weight`.
+
+    Without `improve` it is the string of the best path.
+    """
+    words = np.union1d([0], lattice.word)
+    arcs = _arcs(lattice, words, *costs(lattice, 1.0, 1 / lm_weight, penalty))
+    path = lattice.word[best_path(lattice, lm_weight, penalty)]
+    string = np.searchsorted(words, path[path > 0])
+    for _ in range(_ITERATIONS):
+        slots = np.zeros(2 * len(string) + 1, np.int64)
+        slots[1::2] = string
+        gamma, begin, end = _statistics(*arcs, slots, len(words))
+        gain = gamma.max(axis=1) > gamma[np.arange(len(slots)), slots] + 1e-12
+        better = np.where(gain, gamma.argmax(axis=1), slots)
+        if not improve or (better == slots).all():
+            break
+        string = better[better > 0]
+    taken = np.flatnonzero(slots)
+    weight = gamma[taken, slots[taken]]
+    times = (begin[taken, slots[taken]] / weight, end[taken, slots[taken]] / weight)
+    return [
+        Spoken(int(words[slots[q]]), float(b), float(e), min(float(p), 1.0))
+        for q, b, e, p in zip(taken, *times, weight, strict=True)
+    ]
+
+
+def _arcs(lattice: Lattice, words: NDArray, weight: NDArray[np.float64], ends: NDArray[np.float64]) -> _Arcs:
+    """With an arc without a word from each final state to a new last one, unless the last is the only one."""
+    last = np.flatnonzero(np.isfinite(ends))
+    if last.tolist() == [lattice.num_states - 1] and lattice.begin[-1] == lattice.begin[-2]:
+        last = last[:0]
+    source = np.concatenate([lattice.source, last])
+    target = np.concatenate([lattice.next, np.full(len(last), lattice.num_states)])
+    lengths = np.concatenate([lattice.lengths, np.diff(lattice.begin)[lattice.num_arcs :][last]])
+    word = np.concatenate([np.searchsorted(words, lattice.word), np.zeros(len(last), np.int64)])
+    order = np.argsort(target, kind="stable")
+    num_states = lattice.num_states + (len(last) > 0)
+    into = np.searchsorted(target[order], np.arange(num_states + 1))
+    time = np.zeros(num_states)
+    _times(into, source[order], lengths[order], time)
+    return _Arcs(into, source[order], word[order], -np.concatenate([weight, ends[last]])[order], time)
+
+
+@compiled
+def _times(into, source, lengths, time):  # type: ignore[no-untyped-def]
+    for state in range(len(time)):
+        for arc in range(into[state], into[state + 1]):
+            time[state] = time[source[arc]] + lengths[arc]
+
+
+@compiled
+def _posteriors(into, source, log_prob):  # type: ignore[no-untyped-def]
+    """By arc: its share of the probability of reaching the state that it enters."""
+    num_states = len(into) - 1
+    alpha, share = np.full(num_states, -np.inf), np.zeros(len(source))
+    alpha[0] = 0.0
+    for state in range(1, num_states):
+        begin, end = into[state], into[state + 1]
+        for arc in range(begin, end):
+            alpha[state] = np.logaddexp(alpha[state], alpha[source[arc]] + log_prob[arc])
+        for arc in range(begin, end):
+            if alpha[state] > -np.inf:
+                share[arc] = np.exp(alpha[source[arc]] + log_prob[arc] - alpha[state])
+    return share
+
+
+@inner
+def _align(word, slots, before, after, choice):  # type: ignore[no-untyped-def]
+    """Expected distances behind an arc from those before it, and which step gave them.
+
+    Steps: 0 the arc's word is in no position (a little dearer than a substitution, so that ties are broken), 1 it is
+    in this one, 2 this position has no word.
+    """
+    extra = 1.0 + 1e-5 if word else 0.0
+    after[0], choice[0] = before[0] + extra, 0
+    for q in range(1, len(before)):
+        slot = slots[q - 1]
+        inside = before[q - 1] + (1.0 if word != slot else 0.0)
+        outside = before[q] + extra
+        empty = after[q - 1] + (1.0 if slot else 0.0)
+        after[q], choice[q] = inside, 1
+        if outside < after[q]:
+            after[q], choice[q] = outside, 0
+        if empty < after[q]:
+            after[q], choice[q] = empty, 2
+
+
+@compiled
+def _statistics(into, source, word, log_prob, time, slots, num_words):  # type: ignore[no-untyped-def]
+    """By position and word: its probability there, and that times the frames where it begins and ends."""
+    num_states, size = len(time), len(slots) + 1
+    share = _posteriors(into, source, log_prob)
+    forward, backward = np.zeros((num_states, size)), np.zeros((num_states, size))
+    after, choice = np.empty(size), np.empty(size, np.int64)
+    gamma, begin, end = (
+        np.zeros((size - 1, num_words)),
+        np.zeros((size - 1, num_words)),
+        np.zeros((size - 1, num_words)),
+    )
+    for q in range(1, size):
+        forward[0, q] = forward[0, q - 1] + (1.0 if slots[q - 1] else 0.0)
+    for state in range(1, num_states):
+        for arc in range(into[state], into[state + 1]):
+            _align(word[arc], slots, forward[source[arc]], after, choice)
+            forward[state] += share[arc] * after
+    backward[-1, -1] = 1.0
+    for state in range(num_states - 1, -1, -1):
+        for arc in range(into[state], into[state + 1]):
+            _align(word[arc], slots, forward[source[arc]], after, choice)
+            rest = 0.0
+            for q in range(size - 1, -1, -1):
+                here = share[arc] * backward[state, q] + rest
+                rest = 0.0
+                if choice[q] == 0:
+                    backward[source[arc], q] += here
+                elif choice[q] == 1:
+                    backward[source[arc], q - 1] += here
+                    gamma[q - 1, word[arc]] += here
+                    begin[q - 1, word[arc]] += here * time[source[arc]]
+                    end[q - 1, word[arc]] += here * time[state]
+                else:
+                    rest = here
+                    gamma[q - 1, 0] += here
+    rest = 0.0
+    for q in range(size - 1, 0, -1):  # what is left of the string before the first arc
+        rest += backward[0, q]
+        gamma[q - 1, 0] += rest
+    return gamma, begin, end

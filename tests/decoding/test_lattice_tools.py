@@ -1,0 +1,206 @@
+"""N-best lists, oracles, minimum Bayes risk and word times, against enumeration and Kaldi's programs."""
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+
+import kaldialign
+import numpy as np
+import pytest
+
+from kernelam.decoding.lattice import best_path, path_alignment, path_costs, path_words
+from kernelam.decoding.mbr import minimum_bayes_risk
+from kernelam.decoding.nbest import best_strings
+from kernelam.decoding.oracle import depth, oracle
+from kernelam.decoding.words import WordAligner, boundary_rule, lexicon_rule, read_rule
+from kernelam.errors import KernelamError
+from kernelam.hmm.transitions import TransitionModel
+from kernelam.kaldi.lattice import Lattice
+from kernelam.kaldi.lattices import read_lattices
+from kernelam.kaldi.tables import read_symbols, read_table
+
+AllPaths = Callable[[Lattice], list[tuple[int, ...]]]
+
+
+def distance(one: list[int], two: list[int]) -> int:
+    return int(kaldialign.edit_distance(one, two)["total"])
+
+
+def strings_of(lattice: Lattice, paths: list[tuple[int, ...]], weight: float, penalty: float) -> dict:
+    """The least cost of each word string."""
+    best: dict[tuple[int, ...], float] = {}
+    for path in paths:
+        arcs = np.array(path, int)
+        graph, acoustic = path_costs(lattice, arcs)
+        words = tuple(path_words(lattice, arcs))
+        best[words] = min(best.get(words, np.inf), graph + acoustic / weight + penalty * len(words))
+    return best
+
+
+@pytest.mark.parametrize(("weight", "penalty"), [(1.0, 0.0), (7.0, 0.5)])
+def test_best_strings_are_those_of_enumeration(
+    lattices: list[Lattice], all_paths: AllPaths, weight: float, penalty: float
+) -> None:
+    for lattice in lattices[:100]:
+        expected = strings_of(lattice, all_paths(lattice), weight, penalty)
+        found = [
+            (tuple(path_words(strings, path)), path_costs(strings, path))
+            for strings, path in itertools.islice(best_strings(lattice, weight, penalty), 2000)
+        ]
+        costs = [graph + acoustic / weight + penalty * len(words) for words, (graph, acoustic) in found]
+        assert costs == pytest.approx(sorted(expected.values()), abs=1e-3)
+        assert {words for words, _ in found} == expected.keys()
+
+
+def test_oracle_is_that_of_enumeration(lattices: list[Lattice], all_paths: AllPaths) -> None:
+    for seed, lattice in enumerate(lattices[:100]):
+        reference = np.random.default_rng(seed).integers(1, 4, seed % 6).tolist()
+        strings = [path_words(lattice, np.array(path, int)) for path in all_paths(lattice)]
+        errors, words = oracle(lattice, reference)
+        assert errors == min(distance(reference, string) for string in strings)
+        assert distance(reference, words) == errors
+        assert words in strings
+
+
+def test_kaldi_finds_the_same_oracle(corpora: Path) -> None:
+    """Its log: Overall %WER 11.3636 [ 100 / 880, … ]."""
+    sample = corpora / "kaldi-timit-sample"
+    symbols = read_symbols(sample / "data/lang/words.txt")
+    text = read_table(sample / "data/test/text")
+    errors = 0
+    for job in (1, 2, 3):
+        for utt, lattice in read_lattices(sample / f"exp/tri1/decode_test/lat.{job}.gz"):
+            errors += oracle(lattice, [symbols[word] for word in text[utt].split()])[0]
+    assert errors == 100
+
+
+def test_depth(corpora: Path) -> None:
+    for _, lattice in read_lattices(corpora / "kaldi-timit-sample/exp/tri3/decode_dev/lat.1.gz"):
+        crossing, frames = depth(lattice)
+        assert frames == len(path_alignment(lattice, best_path(lattice, 7.0)))
+        assert crossing == lattice.lengths.sum() + np.diff(lattice.begin)[lattice.num_arcs :].sum()
+
+
+def tree(seed: int) -> tuple[Lattice, list[list[int]], np.ndarray]:
+    """A lattice whose paths meet only at the start, their word strings and probabilities."""
+    rng = np.random.default_rng(seed)
+    strings = [rng.integers(1, 4, rng.integers(1, 5)).tolist() for _ in range(rng.integers(2, 6))]
+    costs = rng.uniform(0, 2, len(strings)).astype(np.float32)
+    source, target, word, graph, ends, count = [], [], [], [], [], 1
+    for string, cost in zip(strings, costs, strict=True):
+        states = [0, *range(count, count + len(string))]
+        count += len(string)
+        source, target, word = source + states[:-1], target + states[1:], word + string
+        graph += [cost, *[0.0] * (len(string) - 1)]
+        ends.append(states[-1])
+    order = np.argsort(source, kind="stable")
+    final = np.full(count, np.inf, np.float32)
+    final[ends] = 0.0
+    lattice = Lattice(
+        np.searchsorted(np.array(source)[order], np.arange(count + 1)),
+        np.array(word, np.int32)[order],
+        np.array(graph, np.float32)[order],
+        np.zeros(len(word), np.float32),
+        np.array(target, np.int32)[order],
+        final,
+        final.copy(),
+        np.concatenate([np.arange(len(word) + 1), np.full(count, len(word))]),
+        np.ones(len(word), np.int32),
+    )
+    return lattice, strings, np.exp(-costs) / np.exp(-costs).sum()
+
+
+def test_risk_is_least_and_confidences_are_posteriors() -> None:
+    """Where no paths meet, the expected distances are exact."""
+    better = 0
+    for seed in range(200):
+        lattice, strings, probabilities = tree(seed)
+        found = minimum_bayes_risk(lattice, 1.0)
+        first = minimum_bayes_risk(lattice, 1.0, improve=False)
+        assert [item.word for item in first] == path_words(lattice, best_path(lattice, 1.0))
+        risks = [
+            sum(
+                p * distance([item.word for item in items], string)
+                for string, p in zip(strings, probabilities, strict=True)
+            )
+            for items in (found, first)
+        ]
+        assert risks[0] <= risks[1] + 1e-4
+        better += risks[0] < risks[1] - 1e-4
+        assert all(0 < item.confidence <= 1 and item.begin < item.end for item in found)
+    assert better > 20
+
+
+def test_one_path_is_certain(lattices: list[Lattice]) -> None:
+    lattice, strings, _ = next(case for case in map(tree, range(100)) if len(case[1]) >= 2)
+    only = lattice.selected(np.r_[0, 1 : len(strings[0]) + 1], np.ones(lattice.num_arcs, bool))
+    found = minimum_bayes_risk(only, 5.0)
+    assert [item.word for item in found] == strings[0]
+    assert [item.confidence for item in found] == pytest.approx([1.0] * len(found))
+    assert [(item.begin, item.end) for item in found] == [(n, n + 1) for n in range(len(found))]
+
+
+def kaldi_ctm(path: Path) -> dict[str, list[tuple[int, float]]]:
+    """Words and confidences."""
+    table: dict[str, list[tuple[int, float]]] = {}
+    for line in path.read_text().splitlines():
+        utt, _, _, _, word, confidence = line.split()
+        table.setdefault(utt, []).append((int(word), float(confidence)))
+    return table
+
+
+def test_words_have_their_own_phones_and_confidences_like_kaldi(corpora: Path) -> None:
+    """A word of the sample is a phone. Statistics depend on how paths share states, so that few utterances differ."""
+    sample = corpora / "kaldi-timit-sample"
+    transitions = TransitionModel.load(sample / "exp/tri1/final.mdl")
+    expected = kaldi_ctm(sample / "expected/tri1/lattice-tools/test.acwt0.142857.ctm")
+    lexicon = {
+        word: phone
+        for word, _, phone in (
+            map(int, line.split()) for line in (sample / "data/lang/phones/align_lexicon.int").read_text().splitlines()
+        )
+    }
+    aligner = WordAligner(transitions, read_rule(sample / "data/lang/phones"))
+    same = 0
+    for utt, lattice in read_lattices(sample / "exp/tri1/decode_test/lat.1.gz"):
+        aligned = aligner.align(lattice, utt)
+        one, two = best_path(lattice, 7.0), best_path(aligned, 7.0)
+        assert path_words(lattice, one) == path_words(aligned, two)
+        assert path_alignment(lattice, one).tolist() == path_alignment(aligned, two).tolist()
+        assert path_costs(lattice, one) == pytest.approx(path_costs(aligned, two), rel=1e-5)
+        for arc in range(aligned.num_arcs):
+            ids = aligned.ids[aligned.begin[arc] : aligned.begin[arc + 1]]
+            assert set(transitions.phone[ids].tolist()) == {lexicon[int(aligned.word[arc])]}
+        found = minimum_bayes_risk(aligned, 7.0)
+        if [item.word for item in found] == [word for word, _ in expected[utt]]:
+            same += 1
+            confidences = [confidence for _, confidence in expected[utt]]
+            assert [item.confidence for item in found] == pytest.approx(confidences, abs=0.08)
+    assert same >= 5
+
+
+def test_boundary_rule() -> None:
+    rule = boundary_rule({1: "nonword", 2: "begin", 3: "internal", 4: "end", 5: "singleton"})
+    assert rule([], (7,), False) is None
+    assert rule([1, 2], (7,), False) == (0, 1)
+    assert rule([2, 3], (7,), False) is None
+    assert rule([2, 3, 4, 1], (7,), False) == (1, 3)
+    assert rule([2, 3, 4], (), False) is None
+    assert rule([5, 2], (7, 8), False) == (1, 1)
+
+
+def test_lexicon_rule() -> None:
+    rule = lexicon_rule({0: [(1,)], 7: [(2, 3), (2, 3, 4)], 8: [(3,)]})
+    assert rule([1], (7,), False) == (0, 1)
+    assert rule([2, 3], (7,), False) is None
+    assert rule([2, 3], (7,), True) == (1, 2)
+    assert rule([2, 3, 4], (7,), False) == (1, 3)
+    assert rule([2, 3, 1], (7,), False) == (1, 2)
+    assert rule([3], (8,), False) == (1, 1)
+    assert rule([3], (), False) is None
+
+
+def test_lattice_of_another_model(corpora: Path, transitions: TransitionModel) -> None:
+    _, lattice = next(read_lattices(corpora / "kaldi-timit-sample/exp/tri1/decode_test/lat.1.gz"))
+    with pytest.raises(KernelamError, match=r"u: transition-id \d+ is not among the model's 1 … 12"):
+        WordAligner(transitions, boundary_rule({})).align(lattice, "u")
