@@ -347,7 +347,7 @@ def _follow(lattice, store, scratch, heads, entry_heads, task, limit):  # type: 
 
 @compiled
 def _run(lattice, store, scratch, limit, room):  # type: ignore[no-untyped-def]
-    """Determinise; return the cost up to which all paths are there: `limit` unless more than `room` was needed."""
+    """Determinise; return the cost up to which all paths are there: no bound unless more than `room` was needed."""
     heads, entry_heads = np.full(_BUCKETS, -1), np.full(_BUCKETS, -1)
     store.nodes[0].hash, store.nodes[0].depth = 0, 0
     start = store.elements[0]
@@ -359,7 +359,7 @@ def _run(lattice, store, scratch, limit, room):  # type: ignore[no-untyped-def]
         if max(store.used[NODES], store.used[ELEMENTS]) > room:
             return task.cost
         _follow(lattice, store, scratch, heads, entry_heads, task, limit)
-    return limit
+    return np.inf
 
 
 @compiled
@@ -392,13 +392,14 @@ def _spell(nodes, since, until, begin, ids):  # type: ignore[no-untyped-def]
             node = nodes[node].parent
 
 
-_ROOM = 1 << 22
+_ROOM = 1 << 21
 
 
 def determinise(lattice: Lattice, acoustic_scale: float, beam: float, room: int = _ROOM) -> tuple[Lattice, float]:
     """A lattice of all word strings within `beam` of the best, each once, and that beam.
 
-    The beam is narrower where more than `room` sets, elements of sets or nodes of strings would have been needed.
+    The beam is narrower where more than `room` elements of sets or nodes of strings would have been needed; each takes
+    24 bytes.
     """
     paths = _input(lattice, acoustic_scale)
     size = room + 2 * (lattice.num_states + lattice.num_arcs + len(lattice.ids)) + 1
@@ -408,11 +409,12 @@ def determinise(lattice: Lattice, acoustic_scale: float, beam: float, room: int 
     queue, used = np.empty(size, np.int32), np.zeros(7, np.int64)
     store = Store(nodes, elements, subsets, entries, arcs, tasks, queue, used)
     best = paths.ahead[0]
-    reached = _run(paths, store, _scratch(paths), best + beam, room)
-    if reached - best < min(beam, 1e-6):  # not even the best path is sure to be there
+    rounding = 1e-9 * (1.0 + abs(best))
+    reached = _run(paths, store, _scratch(paths), best + beam + rounding, room) - best
+    if reached <= rounding:  # not even the best path is sure to be there
         return determinise(_only_best(lattice, acoustic_scale), acoustic_scale, 0.0)[0], 0.0
-    result = _result(paths, store, acoustic_scale)
-    return pruned(result, acoustic_scale, reached - best), reached - best
+    beam = min(beam, reached)
+    return pruned(_result(paths, store, acoustic_scale), acoustic_scale, beam), beam
 
 
 def _only_best(lattice: Lattice, acoustic_scale: float) -> Lattice:

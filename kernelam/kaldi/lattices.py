@@ -189,18 +189,19 @@ def _parse_text(text: bytes, where: str) -> tuple[int, Lattice]:
     final = {row.states[0]: row for row in rows if len(row.states) == 1}
     ends = [final.get(state, _Row((state,), 0, np.inf, np.inf, [], False)) for state in number]
     strings = [row.ids for row in (*arcs, *ends)]
-    lattice = Lattice(
-        np.searchsorted([number[row.states[0]] for row in arcs], np.arange(len(number) + 1)),
-        np.array([row.word for row in arcs], np.int32),
-        np.array([row.graph for row in arcs], np.float32),
-        np.array([row.acoustic for row in arcs], np.float32),
-        np.array([number[row.states[1]] for row in arcs], np.int32),
-        np.array([row.graph for row in ends], np.float32),
-        np.array([row.acoustic for row in ends], np.float32),
-        np.cumsum([0, *map(len, strings)]),
-        np.array([label for ids in strings for label in ids], np.int32),
-        compact=any(row.compact for row in rows),
-    )
+    with np.errstate(over="ignore"):  # costs that are infinite are found later
+        lattice = Lattice(
+            np.searchsorted([number[row.states[0]] for row in arcs], np.arange(len(number) + 1)),
+            np.array([row.word for row in arcs], np.int32),
+            np.array([row.graph for row in arcs], np.float32),
+            np.array([row.acoustic for row in arcs], np.float32),
+            np.array([number[row.states[1]] for row in arcs], np.int32),
+            np.array([row.graph for row in ends], np.float32),
+            np.array([row.acoustic for row in ends], np.float32),
+            np.cumsum([0, *map(len, strings)]),
+            np.array([label for ids in strings for label in ids], np.int32),
+            compact=any(row.compact for row in rows),
+        )
     return number[rows[0].states[0]] if rows else 0, lattice
 
 
