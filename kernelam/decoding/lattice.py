@@ -38,11 +38,11 @@ def path_costs(lattice: Lattice, path: NDArray[np.int64]) -> tuple[float, float]
 
 
 def pruned(lattice: Lattice, acoustic_scale: float, beam: float) -> Lattice:
-    """Without the arcs and states that are on no path within `beam` of the best."""
+    """Without the arcs and states that are on no path, or on none within `beam` of the best."""
     arcs, ends = costs(lattice, 1.0, acoustic_scale)
     ahead = backward_costs(lattice.first, lattice.next, arcs, ends)
     behind = forward_costs(lattice.first, lattice.next, arcs)
-    limit = ahead[0] + beam + 1e-4
+    limit = min(ahead[0] + beam + 1e-4, np.finfo(float).max)
     keep = behind[lattice.source] + arcs + ahead[lattice.next] <= limit
     states = np.flatnonzero(behind + ahead <= limit)
     return lattice.selected(states, keep)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernelam.decoding.lattice import best_path, costs
+from kernelam.decoding.lattice import best_path, costs, pruned
 from kernelam.decoding.search import compiled, inner
 from kernelam.kaldi.lattice import Lattice
 
@@ -41,6 +41,7 @@ def minimum_bayes_risk(lattice: Lattice, lm_weight: float, penalty: float = 0.0,
 
     Without `improve` it is the string of the best path.
     """
+    lattice = pruned(lattice, 1 / lm_weight, np.inf)
     words = np.union1d([0], lattice.word)
     arcs = _arcs(lattice, words, *costs(lattice, 1.0, 1 / lm_weight, penalty))
     path = lattice.word[best_path(lattice, lm_weight, penalty)]
@@ -94,12 +95,16 @@ def _posteriors(into, source, log_prob):  # type: ignore[no-untyped-def]
     alpha, share = np.full(num_states, -np.inf), np.zeros(len(source))
     alpha[0] = 0.0
     for state in range(1, num_states):
-        begin, end = into[state], into[state + 1]
+        begin, end, most = into[state], into[state + 1], -np.inf
         for arc in range(begin, end):
-            alpha[state] = np.logaddexp(alpha[state], alpha[source[arc]] + log_prob[arc])
+            most = max(most, alpha[source[arc]] + log_prob[arc])
+        total = 0.0
         for arc in range(begin, end):
-            if alpha[state] > -np.inf:
-                share[arc] = np.exp(alpha[source[arc]] + log_prob[arc] - alpha[state])
+            share[arc] = np.exp(alpha[source[arc]] + log_prob[arc] - most)
+            total += share[arc]
+        alpha[state] = most + np.log(total)
+        for arc in range(begin, end):
+            share[arc] /= total
     return share
 
 
@@ -131,17 +136,15 @@ def _statistics(into, source, word, log_prob, time, slots, num_words):  # type: 
     share = _posteriors(into, source, log_prob)
     forward, backward = np.zeros((num_states, size)), np.zeros((num_states, size))
     after, choice = np.empty(size), np.empty(size, np.int64)
-    gamma, begin, end = (
-        np.zeros((size - 1, num_words)),
-        np.zeros((size - 1, num_words)),
-        np.zeros((size - 1, num_words)),
-    )
+    sums = np.zeros((3, size - 1, num_words))
+    gamma, begin, end = sums[0], sums[1], sums[2]
     for q in range(1, size):
         forward[0, q] = forward[0, q - 1] + (1.0 if slots[q - 1] else 0.0)
     for state in range(1, num_states):
         for arc in range(into[state], into[state + 1]):
             _align(word[arc], slots, forward[source[arc]], after, choice)
-            forward[state] += share[arc] * after
+            for q in range(size):
+                forward[state, q] += share[arc] * after[q]
     backward[-1, -1] = 1.0
     for state in range(num_states - 1, -1, -1):
         for arc in range(into[state], into[state + 1]):
@@ -164,4 +167,4 @@ def _statistics(into, source, word, log_prob, time, slots, num_words):  # type: 
     for q in range(size - 1, 0, -1):  # what is left of the string before the first arc
         rest += backward[0, q]
         gamma[q - 1, 0] += rest
-    return gamma, begin, end
+    return sums

@@ -147,9 +147,8 @@ def _nth(values, n):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _cutoff(costs, beams):  # type: ignore[no-untyped-def]
+def _cutoff(costs, best, beams):  # type: ignore[no-untyped-def]
     """The cost up to which tokens are followed, and the beam that this amounts to. Few tokens are all followed."""
-    best = costs.min()
     limit = best + beams.beam
     if len(costs) > beams.max_active:
         worst = _nth(costs, beams.max_active)
@@ -171,7 +170,7 @@ def _emission_limits(graph, scores, beams, tokens):  # type: ignore[no-untyped-d
         if costs[token] < costs[best]:
             best = token
     state, cost = tokens[best].state, costs[best]
-    followed, width = _cutoff(costs, beams)
+    followed, width = _cutoff(costs, cost, beams)
     limit = np.inf
     for arc in range(graph.middle[state], graph.first[state + 1]):
         limit = min(limit, cost + graph.weight[arc] - scores[graph.pdf[arc]] + width)
@@ -270,16 +269,16 @@ def _prune(weight, beam, extra, last, tokens, begin, links, link_begin):  # type
 @inner
 def _extra_at_end(final, tokens, low):  # type: ignore[no-untyped-def]
     """Whether a token from `low` on is in a final state, and by token how much worse than the best it ends."""
+    best_final = best = np.inf
+    for token in range(low, len(tokens)):
+        best = min(best, tokens[token].cost)
+        best_final = min(best_final, tokens[token].cost + final[tokens[token].state])
+    reached_final = best_final < np.inf
     extra = np.full(len(tokens), np.inf)
     for token in range(low, len(tokens)):
-        extra[token] = tokens[token].cost + final[tokens[token].state]
-    best = extra.min()
-    reached_final = best < np.inf
-    if not reached_final:
-        for token in range(low, len(tokens)):
-            extra[token] = tokens[token].cost
-        best = extra.min()
-    return reached_final, extra - best
+        at_end = final[tokens[token].state] - best_final if reached_final else -best
+        extra[token] = tokens[token].cost + at_end
+    return reached_final, extra
 
 
 @compiled

@@ -76,6 +76,12 @@ def _random_lattice(seed: int) -> Lattice:
 
 
 @pytest.fixture(scope="session")
+def random_lattice() -> Callable[[int], Lattice]:
+    """random_lattice(seed)"""
+    return _random_lattice
+
+
+@pytest.fixture(scope="session")
 def lattices() -> list[Lattice]:
     return [_random_lattice(seed) for seed in range(300)]
 

@@ -3,11 +3,14 @@
 import heapq
 import itertools
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import kaldifst
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kernelam.decoding.decoder import LatticeDecoder
 from kernelam.decoding.determinise import determinise
@@ -78,6 +81,17 @@ def test_no_room(lattices: list[Lattice], all_paths: AllPaths) -> None:
     assert narrowed > 20
 
 
+@given(st.integers(300, 10**6), st.sampled_from([0.5, 2.0, np.inf]))
+def test_determinising_again_changes_nothing(random_lattice: Callable[[int], Lattice], seed: int, beam: float) -> None:
+    once, _ = determinise(random_lattice(seed), SCALE, beam)
+    twice, _ = determinise(once, SCALE, beam)
+    assert (twice.num_states, twice.num_arcs) == (once.num_states, once.num_arcs)
+    one, two = (best_path(lattice, 1 / SCALE) for lattice in (once, twice))
+    assert path_words(once, one) == path_words(twice, two)
+    assert path_costs(once, one) == pytest.approx(path_costs(twice, two), abs=1e-4)
+    assert path_alignment(once, one).tolist() == path_alignment(twice, two).tolist()
+
+
 def words_fst(lattice: Lattice) -> kaldifst.StdVectorFst:
     """The lattice as an acceptor of words with the sum of its costs."""
     fst = kaldifst.StdVectorFst()
@@ -99,6 +113,20 @@ def best_strings(fst: kaldifst.StdVectorFst, count: int) -> dict[tuple[int, ...]
         _, words, _, weight = kaldifst.get_linear_symbol_sequence(path)
         best[tuple(words)] = weight.value
     return best
+
+
+def test_narrowing_is_said_aloud(
+    corpora: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sample = corpora / "kaldi-timit-sample"
+    transitions = TransitionModel.load(sample / "exp/tri1/final.mdl")
+    decoder = LatticeDecoder(load_fst(sample / "exp/tri1/graph/HCLG.fst"), transitions, 0.1, Beams())
+    utt, log_likelihoods = next(iter(read_ark(sample / "expected/tri1/loglikes/test.ark")))
+    monkeypatch.setattr("kernelam.decoding.decoder.determinise", partial(determinise, room=20000))
+    found = decoder.decode(utt, log_likelihoods[:150])
+    assert found is not None
+    assert f"utterance {utt}: the lattice beam is narrowed to " in capsys.readouterr().err
+    assert found[0].num_arcs
 
 
 def test_openfst_finds_the_same(lattices: list[Lattice]) -> None:

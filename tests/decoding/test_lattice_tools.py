@@ -1,5 +1,6 @@
 """N-best lists, oracles, minimum Bayes risk and word times, against enumeration and Kaldi's programs."""
 
+import io
 import itertools
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ import kaldialign
 import numpy as np
 import pytest
 
+from kernelam.decoding.determinise import determinise
 from kernelam.decoding.lattice import best_path, path_alignment, path_costs, path_words
 from kernelam.decoding.mbr import minimum_bayes_risk
 from kernelam.decoding.nbest import best_strings
@@ -16,7 +18,7 @@ from kernelam.decoding.words import WordAligner, boundary_rule, lexicon_rule, re
 from kernelam.errors import KernelamError
 from kernelam.hmm.transitions import TransitionModel
 from kernelam.kaldi.lattice import Lattice
-from kernelam.kaldi.lattices import read_lattices
+from kernelam.kaldi.lattices import read_lattices, write_lattice
 from kernelam.kaldi.tables import read_symbols, read_table
 
 AllPaths = Callable[[Lattice], list[tuple[int, ...]]]
@@ -131,7 +133,22 @@ def test_risk_is_least_and_confidences_are_posteriors() -> None:
     assert better > 20
 
 
-def test_one_path_is_certain(lattices: list[Lattice]) -> None:
+def test_confidences_of_any_lattice(lattices: list[Lattice], all_paths: AllPaths) -> None:
+    """A word that stands alone in every path is as probable as the paths that have it."""
+    for lattice in lattices[:100]:
+        found = minimum_bayes_risk(lattice, 2.0)
+        assert all(0 < item.confidence <= 1 for item in found)
+        costs = np.array(
+            [sum(path_costs(lattice, np.array(path, int)) * np.array([1, 0.5])) for path in all_paths(lattice)]
+        )
+        shares = np.exp(costs.min() - costs) / np.exp(costs.min() - costs).sum()
+        strings = [path_words(lattice, np.array(path, int)) for path in all_paths(lattice)]
+        if all(len(string) == 1 for string in strings) and found:
+            share = sum(p for p, string in zip(shares, strings, strict=True) if string == [found[0].word])
+            assert found[0].confidence == pytest.approx(share, abs=1e-4)
+
+
+def test_one_path_is_certain() -> None:
     lattice, strings, _ = next(case for case in map(tree, range(100)) if len(case[1]) >= 2)
     only = lattice.selected(np.r_[0, 1 : len(strings[0]) + 1], np.ones(lattice.num_arcs, bool))
     found = minimum_bayes_risk(only, 5.0)
@@ -204,3 +221,24 @@ def test_lattice_of_another_model(corpora: Path, transitions: TransitionModel) -
     _, lattice = next(read_lattices(corpora / "kaldi-timit-sample/exp/tri1/decode_test/lat.1.gz"))
     with pytest.raises(KernelamError, match=r"u: transition-id \d+ is not among the model's 1 … 12"):
         WordAligner(transitions, boundary_rule({})).align(lattice, "u")
+
+
+def test_silence_only(transitions: TransitionModel) -> None:
+    """A lattice without arcs, of one state that ends with transition-ids, is an utterance without words."""
+    zero, none = np.zeros(1, np.float32), np.zeros(0, np.float32)
+    labels = np.zeros(0, np.int32)
+    ids = np.array([2, 4, 6], np.int32)
+    lattice = Lattice(np.array([0, 0]), labels, none, none, labels, zero, zero, np.array([0, 3]), ids)
+    assert best_path(lattice, 7.0).tolist() == []
+    assert path_alignment(lattice, best_path(lattice, 7.0)).tolist() == [2, 4, 6]
+    assert [path_words(*found) for found in best_strings(lattice, 7.0)] == [[]]
+    assert minimum_bayes_risk(lattice, 7.0) == []
+    assert oracle(lattice, [5, 6]) == (2, [])
+    assert depth(lattice) == (3, 3)
+    same, _ = determinise(lattice, 0.1, 8.0)
+    assert (same.num_arcs, same.ids.tolist()) == (0, [2, 4, 6])
+    aligned = WordAligner(transitions, boundary_rule({1: "nonword", 2: "singleton"})).align(same, "u")
+    assert (aligned.word.tolist(), aligned.ids.tolist()) == ([0], [2, 4, 6])
+    stream = io.BytesIO()
+    write_lattice(stream, "u", same)
+    assert len(stream.getvalue()) == len(b"u ") + 4 + 4 + 6 + 4 + 16 + 40 + 12 + 12 + 8
