@@ -21,6 +21,7 @@ Ids = tuple[int, ...]
 # phones that are complete, words that wait, whether nothing more comes → how many words (0 or 1) and phones leave
 Rule = Callable[[Sequence[int], Ids, bool], tuple[int, int] | None]
 _Waiting = tuple[int, Ids, Ids]  # a state of the lattice, −1 for its end; transition-ids and words that have not left
+_Leaving = tuple[int, Ids, _Waiting]  # a word, its transition-ids, what waits then
 _END: _Waiting = (-1, (), ())
 _Arc = tuple[int, int, int, float, float, Ids]
 _KINDS = ("nonword", "begin", "end", "internal", "singleton")
@@ -111,25 +112,26 @@ class WordAligner:
         ends: dict[int, tuple[float, float]] = {}
         while unseen:
             source = unseen.pop()
-            for graph, acoustic, waiting in self._ready(lattice, source):
-                if waiting == _END:
+            for graph, acoustic, leaving in self._ready(lattice, source):
+                if leaving is None:
                     ends[numbers[source]] = (graph, acoustic)
                     continue
-                word, ids, target = self._leaving(waiting)  # type: ignore[misc]  # it is ready
+                word, ids, target = leaving
                 if target not in numbers:
                     numbers[target] = len(numbers)
                     unseen.append(target)
                 arcs.append((numbers[source], numbers[target], word, graph, acoustic, ids))
         return _built(len(numbers), arcs, ends).checked(0, where)
 
-    def _ready(self, lattice: Lattice, source: _Waiting) -> Iterator[tuple[float, float, _Waiting]]:
-        """Where the lattice's arcs lead from `source` until something can leave, or to the end, and their costs."""
+    def _ready(self, lattice: Lattice, source: _Waiting) -> Iterator[tuple[float, float, _Leaving | None]]:
+        """What can leave after `source` and some arcs of the lattice, with their costs; None at the end."""
         ways = [(0.0, 0.0, source)]
         while ways:
             graph, acoustic, waiting = ways.pop()
             state, ids, words = waiting
-            if waiting == _END or self._leaving(waiting):
-                yield graph, acoustic, waiting
+            leaving = self._leaving(waiting)
+            if leaving or waiting == _END:
+                yield graph, acoustic, leaving
                 continue
             if np.isfinite(lattice.final_graph[state]):
                 costs = graph + lattice.final_graph[state], acoustic + lattice.final_acoustic[state]
@@ -138,7 +140,7 @@ class WordAligner:
                 target = (int(lattice.next[arc]), ids + _string(lattice, arc), words + _word(lattice, arc))
                 ways.append((graph + lattice.graph[arc], acoustic + lattice.acoustic[arc], target))
 
-    def _leaving(self, waiting: _Waiting) -> tuple[int, Ids, _Waiting] | None:
+    def _leaving(self, waiting: _Waiting) -> _Leaving | None:
         """The word (0 for a silence) and the transition-ids that can leave, and what waits then."""
         state, ids, words = waiting
         ended = state < 0

@@ -244,6 +244,12 @@ def test_end_that_is_not_final(transitions: TransitionModel) -> None:
     assert path_alignment(lattice, path).tolist() == [2, 4]
     pdf = transitions.pdf
     assert path_costs(lattice, path) == (0.75, -float(likelihoods[0, pdf[2]] + likelihoods[1, pdf[4]]))
+    determinised = LatticeDecoder(chain(2, 0, 4, 6), transitions, SCALE, Beams()).decode("u", likelihoods)
+    assert determinised is not None
+    words, reached_final = determinised
+    assert not reached_final
+    assert words.compact
+    assert path_words(words, best_path(words, 1 / SCALE)) == [1, 2, 3]
 
 
 def test_one_frame(transitions: TransitionModel) -> None:
