@@ -39,8 +39,8 @@ common="--splice 2 --search-frames 500 --max-epochs 3 --num-threads 1"
 $k/steps/train_kernel.sh $common --num-features 200 --rates '2 8' $sets exp/kernel
 $k/steps/train_dnn.sh $common --layers 2 --width 32 --rates '0.1 0.4' $sets exp/dnn
 for m in mono kernel dnn; do
-    $k/steps/decode.sh --nj $nj --scoring-opts "--min-lmwt 1" exp/mono/graph data/dev exp/$m/decode_dev
-    $k/steps/decode.sh --nj $nj --scoring-opts "--min-lmwt 1" --tuned-on exp/$m/decode_dev \\
+    $k/steps/decode.sh --nj $nj --acwt 0.2 --scoring-opts "--min-lmwt 1" exp/mono/graph data/dev exp/$m/decode_dev
+    $k/steps/decode.sh --nj $nj --acwt 0.2 --scoring-opts "--min-lmwt 1" --tuned-on exp/$m/decode_dev \\
         exp/mono/graph data/test exp/$m/decode_test
 done
 kernelam report --title Toy --baseline exp/mono exp/mono exp/kernel exp/dnn
