@@ -15,6 +15,7 @@ from kernelam.errors import KernelamError
 
 COMMANDS = {
     "align": "Align transcripts with frames by a trained model.",
+    "bench": "Measure speed against a named peer.",
     "data": "Copy, combine, fix, split, subset data directories.",
     "decode": "Turn features into lattices with a model and a graph.",
     "doctor": "Report what this machine has and what is missing.",
@@ -28,7 +29,7 @@ COMMANDS = {
     "report": "Tables of results of a set of experiments.",
     "score": "Error rates of decoded lattices.",
     "train": "Train acoustic models.",
-    "validate": "Check data directories.",
+    "validate": "Check data directories and archives of likelihoods.",
 }
 
 
