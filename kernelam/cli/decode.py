@@ -4,9 +4,7 @@ from pathlib import Path
 
 import click
 
-from kernelam.cli.values import ABOVE_ZERO, check_folder
-
-PATH = click.Path(path_type=Path)
+from kernelam.cli.values import ABOVE_ZERO, PATH, check_folder
 
 
 @click.command()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-_PATH = click.Path(path_type=Path)
+from kernelam.cli.values import PATH
 
 
 @click.group()
@@ -29,9 +29,9 @@ for _kind in ("mfcc", "fbank"):
             _kind,
             callback=_part(_kind),
             params=[
-                click.Argument(["data"], type=_PATH),
-                click.Argument(["part"], type=_PATH),
-                click.Option(["--config"], type=_PATH, help="A file of Kaldi's options, one --name=value a line."),
+                click.Argument(["data"], type=PATH),
+                click.Argument(["part"], type=PATH),
+                click.Option(["--config"], type=PATH, help="A file of Kaldi's options, one --name=value a line."),
                 click.Option(["--compress"], type=bool, default=True, help="One byte a number instead of four."),
             ],
             help=f"Write the {_kind} features of DATA into the folder PART.",
@@ -40,9 +40,9 @@ for _kind in ("mfcc", "fbank"):
 
 
 @command.command()
-@click.argument("data", type=_PATH)
-@click.argument("ark", type=_PATH)
-@click.argument("parts", type=_PATH, nargs=-1, required=True)
+@click.argument("data", type=PATH)
+@click.argument("ark", type=PATH)
+@click.argument("parts", type=PATH, nargs=-1, required=True)
 @click.option("--write-utt2num-frames", type=bool, default=True)
 def merge(data: Path, ark: Path, parts: tuple[Path, ...], write_utt2num_frames: bool) -> None:
     """Merge the folders PARTS into the archive ARK and DATA's feats.scp, utt2num_frames, utt2dur, frame_shift."""
@@ -52,8 +52,8 @@ def merge(data: Path, ark: Path, parts: tuple[Path, ...], write_utt2num_frames: 
 
 
 @command.command()
-@click.argument("data", type=_PATH)
-@click.argument("ark", type=_PATH)
+@click.argument("data", type=PATH)
+@click.argument("ark", type=PATH)
 def cmvn(data: Path, ark: Path) -> None:
     """Write the CMVN statistics of DATA's speakers into the archive ARK and DATA's cmvn.scp."""
     from kernelam.frontend.cmvn import write_cmvn

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-PATH = click.Path(path_type=Path)
+from kernelam.cli.values import PATH
 
 
 @click.command()

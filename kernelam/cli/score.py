@@ -5,7 +5,8 @@ from typing import Any
 
 import click
 
-PATH = click.Path(path_type=Path)
+from kernelam.cli.values import PATH
+
 units_option = click.option(
     "--units", default="words", help="words, characters, or a file that maps tokens: `token replacement …`."
 )

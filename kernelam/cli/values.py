@@ -23,6 +23,7 @@ class Number(click.FloatRange):
 
 
 ABOVE_ZERO = Number(0, min_open=True)
+PATH = click.Path(path_type=Path)
 
 
 def numbers(kind: Callable[[str], T], text: str) -> list[T]:

@@ -9,9 +9,9 @@ from kernelam.decoding.determinise import determinise
 from kernelam.decoding.likelihoods import check_likelihoods
 from kernelam.decoding.search import Beams, Found, SearchGraph, search
 from kernelam.errors import KernelamError
+from kernelam.hmm.graph import graph_pdfs
 from kernelam.hmm.lang import check_phones
 from kernelam.hmm.transitions import TransitionModel
-from kernelam.kaldi.binary import read_bytes
 from kernelam.kaldi.fst import Fst
 from kernelam.kaldi.lattice import Lattice
 from kernelam.models.base import AcousticModel
@@ -110,11 +110,10 @@ def decode_data(
 
 def check_graph(graph: Path, model: Path, transitions: TransitionModel) -> None:
     """Raise unless the graph was made for as many pdfs, and for the phones, that the model has."""
-    path = graph / "num_pdfs"
-    text = read_bytes(path).strip()
-    if text != str(transitions.num_pdfs).encode():
+    pdfs = graph_pdfs(graph)
+    if pdfs != transitions.num_pdfs:
         raise KernelamError(
-            f"{path} says {text.decode(errors='replace')}, {model}/final.mdl has {transitions.num_pdfs} pdfs:"
+            f"{graph}/num_pdfs says {pdfs}, {model}/final.mdl has {transitions.num_pdfs} pdfs:"
             " the graph is of another tree"
         )
     check_phones(graph / "phones.txt", model / "phones.txt")

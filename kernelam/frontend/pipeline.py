@@ -15,7 +15,6 @@ from kernelam.kaldi.ark import MatrixScp, read_matrix
 from kernelam.kaldi.tables import read_table
 from kernelam.progress import say
 
-FEAT_TYPES = ("plain", "deltas", "lda", "fmllr")
 _CMVN = ("norm-means", "norm-vars", "skip-dims")
 _DELTA = ("delta-order", "delta-window")
 _SPLICE = ("left-context", "right-context")

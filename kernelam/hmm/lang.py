@@ -197,10 +197,6 @@ class Lang:
     def phones(self) -> dict[str, int]:
         return read_symbols(self.directory / "phones.txt")
 
-    @cached_property
-    def phone_of(self) -> dict[int, str]:
-        return {number: phone for phone, number in self.phones.items()}
-
     def phone_list(self, name: str) -> list[int]:
         """The integers of phones/<name>.int: silence, nonsilence, disambig, optional_silence, context_indep, …"""
         return [phone for phones in self.phone_sets(name) for phone in phones]
@@ -212,10 +208,6 @@ class Lang:
             return [[int(field) for field in line.split()] for line in lines(path)]
         except ValueError:
             raise KernelamError(f"{path} does not hold integers only") from None
-
-    @cached_property
-    def silence_phones(self) -> list[int]:
-        return self.phone_list("silence")
 
     @cached_property
     def disambig(self) -> list[int]:

@@ -123,14 +123,6 @@ def parse(data: bytes, name: str | Path) -> Fst:
     return fst
 
 
-def fst_kind(data: bytes) -> str:
-    """`vector`, `const`, … as the header says; empty if it is no FST."""
-    try:
-        return _string(data, 4)[0] if struct.unpack_from("<i", data)[0] == _MAGIC else ""
-    except (struct.error, ValueError):
-        return ""
-
-
 def _string(data: bytes, position: int) -> tuple[str, int]:
     (length,) = struct.unpack_from("<i", data, position)
     if not 0 <= length <= len(data) - position - 4:

@@ -16,7 +16,7 @@ from kernelam.hmm.topology import State, Topology
 from kernelam.hmm.transducer import HTransducer
 from kernelam.hmm.transitions import TransitionModel
 from kernelam.hmm.tree import ContextTree
-from kernelam.kaldi.fst import ARC, Fst, fst_kind
+from kernelam.kaldi.fst import ARC, Fst
 
 Model = tuple[ContextTree, TransitionModel]
 
@@ -72,13 +72,14 @@ def test_hclg_finds_the_best_of_all_transcripts(
 def test_costs_of_a_path_are_lexicon_plus_transitions(lang: Lang, request: pytest.FixtureRequest, kind: str) -> None:
     tree, transitions = request.getfixturevalue(kind)
     words = lang.words_to_ids("u", ["ab", "c", "ba"])
+    names = {number: phone for phone, number in lang.phones.items()}
     rng = np.random.default_rng(1)
     for scales in ((1.0, 0.1), (0.0, 0.0), (0.7, 1.0)):
         graph = TrainingGraphs(lang, tree, transitions, *scales).compile(words).to_kaldifst()
         alignment, output, cost = best_path(graph, rng.normal(size=(40, transitions.num_pdfs)), transitions)
         assert output == words
         phones = [phone for phone, _ in transitions.ali_to_phones(np.array(alignment))]
-        assert [lang.phone_of[phone] for phone in phones if phone != 1] in (
+        assert [names[phone] for phone in phones if phone != 1] in (
             ["a", "b", "c", "b", "a"],
             ["a", "b", "a", "c", "b", "a"],
         )
@@ -166,7 +167,7 @@ def test_damaged_graphs_are_sentences(lang: Lang, monophones: Model, tmp_path: P
     make_hclg(lang.directory, *monophones, tmp_path)
     path = tmp_path / "HCLG.fst"
     data = path.read_bytes()
-    assert fst_kind(path.read_bytes()) == "const"
+    assert path.read_bytes()[8:13] == b"const"
     for length in range(0, len(data), 37):
         path.write_bytes(data[:length])
         with pytest.raises(KernelamError, match=r"HCLG\.fst"):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from kernelam.errors import KernelamError
-from kernelam.kaldi.fst import ARC, Fst, fst_kind, load_fst, parse
+from kernelam.kaldi.fst import ARC, Fst, load_fst, parse
 
 
 def example() -> Fst:
@@ -29,7 +29,7 @@ def test_openfst_reads_both_kinds_alike(tmp_path: Path) -> None:
     assert const.num_arcs(0) == 2
     assert same(Fst.from_kaldifst(fst.to_kaldifst()), fst)
     assert same(load_fst(tmp_path / "const.fst"), fst)
-    assert fst_kind((tmp_path / "const.fst").read_bytes()) == "const"
+    assert (tmp_path / "const.fst").read_bytes()[8:13] == b"const"
 
 
 def test_what_openfst_writes(tmp_path: Path) -> None:
@@ -74,4 +74,3 @@ def test_other_files(tmp_path: Path) -> None:
     log = example().vector_bytes().replace(b"standard", b"log\0\0\0\0\0")
     with pytest.raises(KernelamError, match="arcs"):
         parse(log, "x")
-    assert fst_kind(b"x") == ""
