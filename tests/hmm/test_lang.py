@@ -107,8 +107,6 @@ def test_words_to_ids_counts_unknown_words(lang: Lang) -> None:
 
 
 def test_reader(lang: Lang) -> None:
-    assert lang.silence_phones == [1, 2]
-    assert lang.phone_of[lang.phones["a"]] == "a"
     assert lang.word_of[lang.words["ab"]] == "ab"
     assert lang.topology.num_pdf_classes(1) == 3
     (lang.directory / "phones/silence.int").write_text("SIL\n")
