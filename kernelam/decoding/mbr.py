@@ -5,6 +5,7 @@ pass gives gamma_q(w), the probability that the word w is what stands at positio
 most probable word, until nothing changes. Between any two words of R is an empty position, where words can come in.
 """
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -57,11 +58,24 @@ def minimum_bayes_risk(lattice: Lattice, lm_weight: float, penalty: float = 0.0,
         string = better[better > 0]
     taken = np.flatnonzero(slots)
     weight = gamma[taken, slots[taken]]
-    times = (begin[taken, slots[taken]] / weight, end[taken, slots[taken]] / weight)
+    times = np.stack([begin[taken, slots[taken]], end[taken, slots[taken]]], axis=1) / weight[:, None]
+    _part(times)
     return [
         Spoken(int(words[slots[q]]), float(b), float(e), min(float(p), 1.0))
-        for q, b, e, p in zip(taken, *times, weight, strict=True)
+        for q, (b, e), p in zip(taken, times, weight, strict=True)
     ]
+
+
+def _part(times: NDArray[np.float64]) -> None:
+    """Averages of neighbours may overlap: the two then share the time that both have, each after its length."""
+    limit = 0.0
+    for one, two in itertools.pairwise(times):
+        if one[1] > two[0]:
+            left, right = max(limit, min(one[0], two[0])), max(one[1], two[1])
+            lengths = one[1] - one[0], two[1] - two[0]
+            middle = left + (right - left) * lengths[0] / sum(lengths) if lengths[0] > 0 else left
+            one[:], two[:] = (left, middle), (middle, right)
+        limit = one[1]
 
 
 def _arcs(lattice: Lattice, words: NDArray, weight: NDArray[np.float64], ends: NDArray[np.float64]) -> _Arcs:
