@@ -16,6 +16,7 @@ from kernelam.decoding.search import compiled, inner
 from kernelam.kaldi.lattice import Lattice
 
 _ITERATIONS = 100
+_TIE = 1e-9  # expected distances are often equal but for rounding, which must not choose between them
 
 
 class Spoken(NamedTuple):
@@ -137,9 +138,9 @@ def _align(word, slots, before, after, choice):  # type: ignore[no-untyped-def]
         outside = before[q] + extra
         empty = after[q - 1] + (1.0 if slot else 0.0)
         after[q], choice[q] = inside, 1
-        if outside < after[q]:
+        if outside < after[q] - _TIE:
             after[q], choice[q] = outside, 0
-        if empty < after[q]:
+        if empty < after[q] - _TIE:
             after[q], choice[q] = empty, 2
 
 

@@ -3,11 +3,12 @@
 In a lattice of Kaldi's a word stands somewhere near its transition-ids. Here words wait until their phones are complete
 and phones until their word is known; then the two leave on an arc of their own. What is complete is told by the
 positions of phones in words (word_boundary.int) or, for phones that have none, by the pronunciations
-(align_lexicon.int), of which the longest that fits is taken.
+(align_lexicon.int): a word waits until what follows leaves only one of them.
 """
 
+import functools
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,10 +21,10 @@ from kernelam.kaldi.tables import lines
 Ids = tuple[int, ...]
 # phones that are complete, words that wait, whether nothing more comes → how many words (0 or 1) and phones leave
 Rule = Callable[[Sequence[int], Ids, bool], tuple[int, int] | None]
-_Waiting = tuple[int, Ids, Ids]  # a state of the lattice, −1 for its end; transition-ids and words that have not left
-_Leaving = tuple[int, Ids, _Waiting]  # a word, its transition-ids, what waits then
-_END: _Waiting = (-1, (), ())
+_Waiting = tuple[int, Ids, Ids]  # a state, or the number of states for the end; transition-ids and words that wait
+_Point = tuple[Ids, Ids, Ids]  # phones and words that are left, a pronunciation that has begun
 _Arc = tuple[int, int, int, float, float, Ids]
+_Step = tuple[int, Ids, Ids, float, float]  # where an arc of the lattice leads, its transition-ids, its word, its costs
 _KINDS = ("nonword", "begin", "end", "internal", "singleton")
 
 
@@ -38,38 +39,56 @@ def boundary_rule(kinds: Mapping[int, str]) -> Rule:
     """Words are told by the kinds of phones: nonword, begin, internal, end, singleton."""
 
     def rule(phones: Sequence[int], words: Ids, ended: bool) -> tuple[int, int] | None:
-        if not phones:
-            return None
-        if kinds[phones[0]] == "nonword":
-            return 0, 1
-        if not words:
-            return None
         for count, phone in enumerate(phones, 1):
+            if phone not in kinds:
+                raise KernelamError(f"phone {phone} is not in word_boundary.int, which is of another model")
+            if count == 1 and kinds[phone] == "nonword":
+                return 0, 1
             if kinds[phone] in ("end", "singleton"):
-                return 1, count
+                return (1, count) if words else None
         return None
 
     return rule
 
 
 def lexicon_rule(pronunciations: Mapping[int, Sequence[Ids]]) -> Rule:
-    """Words are told by their pronunciations; those of word 0 are silences."""
-    first = {phones[0] for word, several in pronunciations.items() if word for phones in several}
+    """Words are told by their pronunciations; those of word 0 are silences.
+
+    A beginning is taken when every point that any reading of what is known ends at is reached from it too. Of several
+    such, a word comes before a silence and the longest pronunciation before others.
+    """
     silences = {phones[0] for phones in pronunciations.get(0, ())}
+    first = {phones[0] for word, several in pronunciations.items() if word for phones in several}
+
+    @functools.lru_cache(maxsize=1 << 16)
+    def ways(phones: Ids, words: Ids, ended: bool) -> dict[tuple[int, int], set[_Point]]:
+        """By words and phones that can leave first: where readings end. Phones are 0 if more must come before."""
+        found: dict[tuple[int, int], set[_Point]] = {}
+        if not words and phones[0] in first and not ended:
+            found[1, 0] = {(phones, words, ())}
+        if phones[0] in silences:
+            found[0, 1] = points(phones[1:], words, ended)
+        for spoken in pronunciations.get(words[0], ()) if words else ():
+            if phones[: len(spoken)] == spoken:
+                found[1, len(spoken)] = points(phones[len(spoken) :], words[1:], ended)
+            elif phones == spoken[: len(phones)] and not ended:
+                found.setdefault((1, 0), set()).add((phones, words, spoken))
+        return {way: ends for way, ends in found.items() if ends}
+
+    def points(phones: Ids, words: Ids, ended: bool) -> set[_Point]:
+        if phones:
+            return set().union(*ways(phones, words, ended).values())
+        return set() if ended and words else {((), words, ())}
 
     def rule(phones: Sequence[int], words: Ids, ended: bool) -> tuple[int, int] | None:
         if not phones:
             return None
-        fitting = [
-            len(several)
-            for several in (pronunciations.get(words[0], ()) if words else ())
-            if all(one == two for one, two in zip(several, phones, strict=False))
-        ]
-        if fitting and (max(fitting) <= len(phones) or ended):
-            complete = [length for length in fitting if length <= len(phones)]
-            return (1, max(complete)) if complete else None
-        silent = phones[0] in silences and not fitting and (bool(words) or ended or phones[0] not in first)
-        return (0, 1) if silent else None
+        found = ways(tuple(phones), words, ended)
+        if not found and not ended:
+            given = f"phones {' '.join(map(str, phones))} and words {' '.join(map(str, words)) or '(none)'}"
+            raise KernelamError(f"{given} do not fit each other by align_lexicon.int, which is of another graph")
+        every = set().union(*found.values())
+        return max((way for way, ends in found.items() if way[1] and ends == every), default=None)
 
     return rule
 
@@ -104,81 +123,98 @@ class WordAligner:
         self._loop, self._final = transitions.is_self_loop.tolist(), transitions.is_final.tolist()
 
     def align(self, lattice: Lattice, where: str) -> Lattice:
-        """Arcs have a word and its frames, or no word and those of a silence; paths are the same."""
+        """Arcs have a word and its frames, or no word and those of a silence; paths are the same.
+
+        Of several ways from one state to another with the same word, the cheapest is kept.
+        """
         self._transitions.check_ids(lattice.ids, where)
-        start: _Waiting = (0, (), ())
-        numbers, unseen = {start: 0}, [start]
+        try:
+            aligned = self._aligned(_steps(lattice))
+        except KernelamError as error:
+            raise KernelamError(f"{where}: {error}") from None
+        return aligned.checked(0, where)
+
+    def _aligned(self, steps: list[list[_Step]]) -> Lattice:
+        start, end = (0, (), ()), (len(steps), (), ())
+        numbers: dict[_Waiting, int] = {start: 0}
+        unseen: list[_Waiting] = [start]
         arcs: list[_Arc] = []
         ends: dict[int, tuple[float, float]] = {}
         while unseen:
             source = unseen.pop()
-            for graph, acoustic, leaving in self._ready(lattice, source):
-                if leaving is None:
+            for (word, target), (graph, acoustic, ids) in self._ready(steps, source).items():
+                if target == end and not word and not ids:
                     ends[numbers[source]] = (graph, acoustic)
                     continue
-                word, ids, target = leaving
                 if target not in numbers:
                     numbers[target] = len(numbers)
                     unseen.append(target)
                 arcs.append((numbers[source], numbers[target], word, graph, acoustic, ids))
-        return _built(len(numbers), arcs, ends).checked(0, where)
+        return _built(len(numbers), arcs, ends)
 
-    def _ready(self, lattice: Lattice, source: _Waiting) -> Iterator[tuple[float, float, _Leaving | None]]:
-        """What can leave after `source` and some arcs of the lattice, with their costs; None at the end."""
-        ways = [(0.0, 0.0, source)]
+    def _ready(
+        self, steps: list[list[_Step]], source: _Waiting
+    ) -> dict[tuple[int, _Waiting], tuple[float, float, Ids]]:
+        """The words that can leave after `source` and some arcs of the lattice, what waits then, costs and frames."""
+        ways = {source: (0.0, 0.0)}
+        ready: dict[tuple[int, _Waiting], tuple[float, float, Ids]] = {}
         while ways:
-            graph, acoustic, waiting = ways.pop()
+            waiting = min(ways)  # states are in topological order: its costs change no more
+            graph, acoustic = ways.pop(waiting)
             state, ids, words = waiting
-            leaving = self._leaving(waiting)
-            if leaving or waiting == _END:
-                yield graph, acoustic, leaving
+            leaving = self._leaving(ids, words, state == len(steps))
+            if leaving:
+                count, frames = leaving
+                key = words[0] if count else 0, (state, ids[frames:], words[count:])
+                if key not in ready or graph + acoustic < sum(ready[key][:2]):
+                    ready[key] = graph, acoustic, ids[:frames]
                 continue
-            if np.isfinite(lattice.final_graph[state]):
-                costs = graph + lattice.final_graph[state], acoustic + lattice.final_acoustic[state]
-                ways.append((*costs, (-1, ids + _string(lattice, lattice.num_arcs + state), words)))
-            for arc in range(lattice.first[state], lattice.first[state + 1]):
-                target = (int(lattice.next[arc]), ids + _string(lattice, arc), words + _word(lattice, arc))
-                ways.append((graph + lattice.graph[arc], acoustic + lattice.acoustic[arc], target))
+            for target, more_ids, more_words, more_graph, more_acoustic in steps[state]:
+                after = target, ids + more_ids, words + more_words
+                costs = graph + more_graph, acoustic + more_acoustic
+                if after not in ways or sum(costs) < sum(ways[after]):
+                    ways[after] = costs
+        return ready
 
-    def _leaving(self, waiting: _Waiting) -> _Leaving | None:
-        """The word (0 for a silence) and the transition-ids that can leave, and what waits then."""
-        state, ids, words = waiting
-        ended = state < 0
+    def _leaving(self, ids: Ids, words: Ids, ended: bool) -> tuple[int, int] | None:
+        """How many words (0 or 1) and transition-ids can leave; at the end something always can, if only nothing."""
         lengths = self._lengths(ids, ended)
         phones = [self._phone[ids[end - 1]] for end in itertools.accumulate(lengths)]
         leaves = self._rule(phones, words, ended)
-        if leaves is None and ended and waiting != _END:
+        if leaves is None and ended:
             leaves = (min(len(words), 1), len(lengths) if len(words) < 2 else 0)  # a word that was cut off
-        if leaves is None:
-            return None
-        frames = sum(lengths[: leaves[1]])
-        return words[0] if leaves[0] else 0, ids[:frames], (state, ids[frames:], words[leaves[0] :])
+        return leaves and (leaves[0], sum(lengths[: leaves[1]]))
 
     def _lengths(self, ids: Ids, ended: bool) -> list[int]:
         """Of the phones that are complete: a final transition was seen, and no self-loop of its state can follow."""
-        lengths, begin = [], 0
-        for number in range(1, len(ids)):
-            before, after = ids[number - 1], ids[number]
-            stays = self._loop[after] and self._state[after] == self._state[before]
-            left = self._final[before] or (self._loop[before] and self._seen_final(ids, begin, number))
-            if (left and not stays) or self._phone[after] != self._phone[before]:
+        lengths, begin, final, before = [], 0, False, 0
+        for number, label in enumerate(ids):
+            stays = self._loop[label] and self._state[label] == self._state[before]
+            if number and ((final and not stays) or self._phone[label] != self._phone[before]):
                 lengths.append(number - begin)
-                begin = number
+                begin, final = number, False
+            final, before = final or self._final[label], label
         return [*lengths, len(ids) - begin] if ended and begin < len(ids) else lengths
 
-    def _seen_final(self, ids: Ids, begin: int, end: int) -> bool:
-        """Whether the self-loops that end here come after the final transition of their state."""
-        while end > begin and self._loop[ids[end - 1]]:
-            end -= 1
-        return end > begin and self._final[ids[end - 1]]
 
-
-def _string(lattice: Lattice, number: int) -> Ids:
-    return tuple(lattice.ids[lattice.begin[number] : lattice.begin[number + 1]].tolist())
-
-
-def _word(lattice: Lattice, arc: int) -> Ids:
-    return (int(lattice.word[arc]),) if lattice.word[arc] else ()
+def _steps(lattice: Lattice) -> list[list[_Step]]:
+    """By state: its arcs, and its end as one to a state behind the last."""
+    begin, ids = lattice.begin.tolist(), lattice.ids.tolist()
+    strings = [tuple(ids[one:two]) for one, two in itertools.pairwise(begin)]
+    words: list[Ids] = [(word,) if word else () for word in lattice.word.tolist()]
+    lists = (
+        lattice.next.tolist(),
+        strings[: lattice.num_arcs],
+        words,
+        lattice.graph.tolist(),
+        lattice.acoustic.tolist(),
+    )
+    arcs = list(zip(*lists, strict=True))
+    steps: list[list[_Step]] = [arcs[one:two] for one, two in itertools.pairwise(lattice.first.tolist())]
+    for state in np.flatnonzero(np.isfinite(lattice.final_graph)).tolist():
+        costs = float(lattice.final_graph[state]), float(lattice.final_acoustic[state])
+        steps[state].append((len(steps), strings[lattice.num_arcs + state], (), *costs))
+    return steps
 
 
 def _built(num_states: int, arcs: list[_Arc], ends: dict[int, tuple[float, float]]) -> Lattice:
