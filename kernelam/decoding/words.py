@@ -189,8 +189,9 @@ class WordAligner:
         """Of the phones that are complete: a final transition was seen, and no self-loop of its state can follow."""
         lengths, begin, final, before = [], 0, False, 0
         for number, label in enumerate(ids):
-            stays = self._loop[label] and self._state[label] == self._state[before]
-            if number and ((final and not stays) or self._phone[label] != self._phone[before]):
+            if number and self._loop[label] and self._state[label] == self._state[before]:
+                continue
+            if number and (final or self._phone[label] != self._phone[before]):
                 lengths.append(number - begin)
                 begin, final = number, False
             final, before = final or self._final[label], label

@@ -1,6 +1,7 @@
 """kernelam lattice, on lattices of Kaldi's."""
 
 import gzip
+import itertools
 from pathlib import Path
 
 import pytest
@@ -50,8 +51,8 @@ def test_lists(sample: Path, tmp_path: Path) -> None:
         times.setdefault(line.split()[0], []).append(line.split()[2:])
     assert {utt: " ".join(row[2] for row in rows) for utt, rows in times.items()} == best
     for rows in times.values():
-        begins = [float(begin) for begin, _, _, _ in rows]
-        assert begins == sorted(begins)
+        spans = [(float(begin), float(begin) + float(length)) for begin, length, _, _ in rows]
+        assert all(one[1] <= two[0] + 0.0151 for one, two in itertools.pairwise(spans))
 
 
 def test_depth_and_oracle(sample: Path) -> None:
@@ -83,4 +84,12 @@ def test_bad_input(sample: Path, tmp_path: Path) -> None:
         run("nbest", "--words", tmp_path / "words.txt", lattice, tmp_path / "out")
     with pytest.raises(KernelamError, match="transition-id"):
         run("ctm", sample / "exp/mono", sample / "data/lang", lattice, tmp_path / "out")
+    (tmp_path / "lang/phones").mkdir(parents=True)
+    lexicon = tmp_path / "lang/phones/align_lexicon.int"
+    lexicon.write_text("".join(f"{word} {word} 1\n" for word in range(1, 49)))
+    with pytest.raises(KernelamError, match=r"the lattice of \w+: phones .* do not fit each other"):
+        run("ctm", sample / "exp/tri3", tmp_path / "lang", lattice, tmp_path / "out")
+    lexicon.write_text("1 1\n")
+    with pytest.raises(KernelamError, match=r"align_lexicon.int: '1 1' is not a word twice and its phones"):
+        run("ctm", sample / "exp/tri3", tmp_path / "lang", lattice, tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -11,7 +11,7 @@ import pytest
 
 from kernelam.decoding.determinise import determinise
 from kernelam.decoding.lattice import best_path, path_alignment, path_costs, path_words
-from kernelam.decoding.mbr import minimum_bayes_risk
+from kernelam.decoding.mbr import _part, minimum_bayes_risk
 from kernelam.decoding.nbest import best_strings
 from kernelam.decoding.oracle import depth, oracle
 from kernelam.decoding.words import WordAligner, _built, boundary_rule, lexicon_rule, read_rule
@@ -155,6 +155,12 @@ def test_one_path_is_certain() -> None:
     assert [item.word for item in found] == strings[0]
     assert [item.confidence for item in found] == pytest.approx([1.0] * len(found))
     assert [(item.begin, item.end) for item in found] == [(n, n + 1) for n in range(len(found))]
+
+
+def test_overlapping_times_are_shared_by_length() -> None:
+    times = np.array([[0.0, 4.0], [3.0, 5.0], [5.0, 6.0], [5.0, 5.0], [9.0, 10.0]])
+    _part(times)
+    assert times == pytest.approx(np.array([[0, 10 / 3], [10 / 3, 5], [5, 6], [6, 6], [9, 10]]))
 
 
 def test_words_have_their_own_phones(corpora: Path) -> None:
