@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelam.decoding.lattice import best_path, costs, pruned
+from kernelam.decoding.oracle import arrivals
 from kernelam.decoding.search import compiled, inner
 from kernelam.kaldi.lattice import Lattice
 
@@ -35,7 +36,7 @@ class _Arcs(NamedTuple):
     source: NDArray[np.int64]
     word: NDArray[np.int64]  # a number in a list of words, of which the first is 0 for none
     log_prob: NDArray[np.float64]
-    time: NDArray[np.float64]  # by state: its frame
+    time: NDArray[np.int64]  # by state: its frame
 
 
 def minimum_bayes_risk(lattice: Lattice, lm_weight: float, penalty: float = 0.0, improve: bool = True) -> list[Spoken]:
@@ -86,21 +87,12 @@ def _arcs(lattice: Lattice, words: NDArray, weight: NDArray[np.float64], ends: N
         last = last[:0]
     source = np.concatenate([lattice.source, last])
     target = np.concatenate([lattice.next, np.full(len(last), lattice.num_states)])
-    lengths = np.concatenate([lattice.lengths, np.diff(lattice.begin)[lattice.num_arcs :][last]])
     word = np.concatenate([np.searchsorted(words, lattice.word), np.zeros(len(last), np.int64)])
     order = np.argsort(target, kind="stable")
-    num_states = lattice.num_states + (len(last) > 0)
-    into = np.searchsorted(target[order], np.arange(num_states + 1))
-    time = np.zeros(num_states)
-    _times(into, source[order], lengths[order], time)
+    time = arrivals(lattice)
+    time = np.append(time, (time + np.diff(lattice.begin)[lattice.num_arcs :])[last[:1]])
+    into = np.searchsorted(target[order], np.arange(len(time) + 1))
     return _Arcs(into, source[order], word[order], -np.concatenate([weight, ends[last]])[order], time)
-
-
-@compiled
-def _times(into, source, lengths, time):  # type: ignore[no-untyped-def]
-    for state in range(len(time)):
-        for arc in range(into[state], into[state + 1]):
-            time[state] = time[source[arc]] + lengths[arc]
 
 
 @compiled

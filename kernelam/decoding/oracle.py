@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernelam.decoding.search import compiled
 from kernelam.kaldi.lattice import Lattice
@@ -10,16 +11,20 @@ from kernelam.kaldi.lattice import Lattice
 
 def depth(lattice: Lattice) -> tuple[int, int]:
     """The frames of all arcs and ends together, and those of a path: their ratio is how many arcs cross a frame."""
-    frames = np.zeros(lattice.num_states, np.int64)
-    _arrive(lattice.first, lattice.next, lattice.lengths, frames)
     ends = np.diff(lattice.begin)[lattice.num_arcs :]
     last = np.flatnonzero(np.isfinite(lattice.final_graph))
-    return len(lattice.ids), int((frames + ends)[last].max())
+    return len(lattice.ids), int((arrivals(lattice) + ends)[last].max())
+
+
+def arrivals(lattice: Lattice) -> NDArray[np.int64]:
+    """By state: the frame at which it is reached."""
+    frames = np.zeros(lattice.num_states, np.int64)
+    _arrive(lattice.first, lattice.next, lattice.lengths, frames)
+    return frames
 
 
 @compiled
 def _arrive(first, next_state, lengths, frames):  # type: ignore[no-untyped-def]
-    """By state: the frame at which it is reached."""
     for state in range(len(frames)):
         for arc in range(first[state], first[state + 1]):
             frames[next_state[arc]] = frames[state] + lengths[arc]
