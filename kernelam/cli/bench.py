@@ -36,18 +36,14 @@ def decoder(
     Likelihoods of MODEL on DATA; with DATA/text, the oracle error of the lattices too.
     """
     from kernelam.decoding.bench import compare_decoders
-    from kernelam.decoding.decoder import LatticeDecoder, check_graph
+    from kernelam.decoding.decoder import LatticeDecoder, open_model
     from kernelam.decoding.search import Beams
     from kernelam.hmm.graph import read_graph
-    from kernelam.hmm.transitions import TransitionModel
     from kernelam.kaldi.datadir import DataDir
     from kernelam.kaldi.tables import read_symbols
-    from kernelam.models import load_model
     from kernelam.progress import progress
 
-    transitions = TransitionModel.load(model / "final.mdl")
-    check_graph(graph, model, transitions)
-    scorer = load_model(model)
+    scorer, transitions = open_model(graph, model)
     features = scorer.open(data)
     utts = list(features)[:: max(1, len(features) // utterances)][:utterances]
     likelihoods = {utt: scorer.log_likelihoods(features[utt]) for utt in progress(utts, "likelihoods")}

@@ -37,21 +37,17 @@ def command(
     out: Path,
 ) -> None:
     """Decode DATA by MODEL with GRAPH/HCLG.fst and write lattices to OUT."""
-    from kernelam.decoding.decoder import LatticeDecoder, check_graph, decode_data
+    from kernelam.decoding.decoder import LatticeDecoder, decode_data, open_model
     from kernelam.decoding.external import decode_by_kaldi, find_program
     from kernelam.decoding.search import Beams
     from kernelam.files import replacing
     from kernelam.hmm.graph import read_graph
-    from kernelam.hmm.transitions import TransitionModel
     from kernelam.kaldi.lattices import write_lattice
-    from kernelam.models import load_model
 
     check_folder(out)
     if decoder == "kaldi":
         find_program()
-    transitions = TransitionModel.load(model / "final.mdl")
-    check_graph(graph, model, transitions)
-    scorer = load_model(model, device, transform_dir)
+    scorer, transitions = open_model(graph, model, device, transform_dir)
     beams = Beams(beam, lattice_beam, max_active, min_active)
     if decoder == "kaldi":
         decode_by_kaldi(data, scorer, model / "final.mdl", graph, acwt, beams, out)

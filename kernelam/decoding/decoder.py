@@ -14,6 +14,7 @@ from kernelam.hmm.lang import check_phones
 from kernelam.hmm.transitions import TransitionModel
 from kernelam.kaldi.fst import Fst
 from kernelam.kaldi.lattice import Lattice
+from kernelam.models import load_model
 from kernelam.models.base import AcousticModel
 from kernelam.progress import progress, say
 
@@ -108,12 +109,21 @@ def decode_data(
         raise KernelamError(f"nothing of {data} could be decoded")
 
 
-def check_graph(graph: Path, model: Path, transitions: TransitionModel) -> None:
-    """Raise unless the graph was made for as many pdfs, and for the phones, that the model has."""
-    pdfs = graph_pdfs(graph)
+def open_model(
+    graph: Path, folder: Path, device: str = "cpu", transform_dir: Path | None = None
+) -> tuple[AcousticModel, TransitionModel]:
+    """The model of a directory and its transitions, once graph, transitions and outputs are of one tree."""
+    transitions, pdfs = TransitionModel.load(folder / "final.mdl"), graph_pdfs(graph)
     if pdfs != transitions.num_pdfs:
         raise KernelamError(
-            f"{graph}/num_pdfs says {pdfs}, {model}/final.mdl has {transitions.num_pdfs} pdfs:"
+            f"{graph}/num_pdfs says {pdfs}, {folder}/final.mdl has {transitions.num_pdfs} pdfs:"
             " the graph is of another tree"
         )
-    check_phones(graph / "phones.txt", model / "phones.txt")
+    check_phones(graph / "phones.txt", folder / "phones.txt")
+    model = load_model(folder, device, transform_dir)
+    if model.num_classes != pdfs:
+        raise KernelamError(
+            f"the model of {folder} has {model.num_classes} outputs, {folder}/final.mdl {pdfs} pdfs: final.mdl is of"
+            " another tree than the model was trained on"
+        )
+    return model, transitions

@@ -98,3 +98,12 @@ def test_a_model_and_a_graph_of_different_trees(place, root, tmp_path):
     assert "num_pdfs says 128" in done.stderr
     assert "final.mdl has 208 pdfs: the graph is of another tree" in done.stderr
     assert not list((tmp_path / "kernel/decode_x").glob("lat.*"))
+    shutil.copy(place[0] / "exp/tri1/final.mdl", tmp_path / "kernel/final.mdl")
+    done = run(
+        f". $k/path.sh; $k/steps/decode.sh --nj 1 exp/tri1/graph data-fmllr-tri3/test {tmp_path}/kernel/decode_x",
+        root,
+        place,
+    )
+    assert done.returncode == 1
+    assert "has 208 outputs" in done.stderr
+    assert "final.mdl 128 pdfs: final.mdl is of another tree than the model was trained on" in done.stderr
