@@ -23,13 +23,19 @@ data=$1 lang=$2 src=$3 dir=$4
 
 need "$data/feats.scp" "$data/text" "$lang/L.fst" "$src/final.mdl" "$src/tree"
 [[ ! $dir -ef $src ]] || die "$dir is the model's own directory; align into another one"
+[[ ! $dir -ef $transform_dir ]] || die "$dir is the directory of the transforms; align into another one"
 mkdir -p "$dir/log"
 rm -rf "$dir"/num_jobs "$dir"/ali.*.gz "$dir"/trans.* "$dir"/split*utt
 kernelam data split --per-utt --dest "$dir" "$data" "$nj"
 for name in final.mdl tree phones.txt cmvn_opts delta_opts splice_opts final.mat; do
+    rm -f "$dir/$name"
     [[ ! -e $src/$name ]] || cp "$src/$name" "$dir/$name"
 done
-[[ -z $transform_dir ]] || cp "$transform_dir"/trans.* "$dir"
+if [[ -n $transform_dir ]]; then  # all into the first: they are of as many jobs as estimated them
+    jobs=$(jobs_of "$transform_dir")
+    for ((job = 1; job <= nj; job++)); do : > "$dir/trans.$job"; done
+    for ((job = 1; job <= jobs; job++)); do cat "$transform_dir/trans.$job" >> "$dir/trans.1"; done
+fi
 # shellcheck disable=SC2086  # several words
 $cmd JOB=1:"$nj" "$dir/log/align.JOB.log" \
     kernelam align $scale_opts --boost-silence "$boost_silence" --device "$device" \

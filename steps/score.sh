@@ -17,12 +17,11 @@ usage 3
 set -- "${args[@]}"
 data=$1 lang=$2 dir=$3
 
-need "$data/text" "$lang/words.txt" "$dir/num_jobs"
+need "$data/text" "$lang/words.txt"
 ((min_lmwt <= max_lmwt)) || die "--min-lmwt $min_lmwt is above --max-lmwt $max_lmwt"
 [[ $units == words || $units == characters ]] || need "$units"
 [[ -z $tuned_on ]] || need "$tuned_on/scoring_kaldi/best_wer"
-nj=$(cat "$dir/num_jobs")
-[[ $nj =~ ^[1-9][0-9]*$ ]] || die "$dir/num_jobs does not hold a number of jobs"
+nj=$(jobs_of "$dir")
 paths=()
 for ((job = 1; job <= nj; job++)); do paths+=("$dir/paths.$job"); done
 trap 'rm -f "${paths[@]}"' EXIT

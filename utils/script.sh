@@ -8,8 +8,8 @@
 #   usage 2                # how many arguments must be left; then the environment is set up
 #   set -- "${args[@]}"    # $1, $2, … are now the arguments
 #
-# It gives `root` (the toolkit's folder, wherever the script is called from), and parse_options, die, need and cores of
-# options.sh. The environment of path.sh comes last: --help and mistakes are answered before anything is installed.
+# It gives `root` (the toolkit's folder, wherever the script is called from), jobs_of, and parse_options, die, need and
+# cores of options.sh. The environment of path.sh comes last: --help and mistakes are answered before anything is installed.
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd -P)
 case " $* " in *" --help "* | *" -h "*) ;; *) echo "$0$(printf ' %q' "$@")" >&2 ;; esac
 . "$root/utils/options.sh"
@@ -19,6 +19,14 @@ usage() {  # usage N [M]: as in options.sh
     . "$root/path.sh" || exit 1
     local program=${cmd:-bash}
     command -v "${program%% *}" > /dev/null || die "--cmd: there is no program ${program%% *}"
+}
+
+jobs_of() {  # jobs_of DIR: the number in DIR/num_jobs
+    local count
+    need "$1/num_jobs"
+    count=$(< "$1/num_jobs")
+    [[ $count =~ ^[1-9][0-9]*$ ]] || die "$1/num_jobs does not hold a number of jobs"
+    echo "$count"
 }
 
 pass_on() {  # pass_on N "$@": instead of parse_options and usage where kernelam parses the options that the header names

@@ -189,6 +189,32 @@ def test_scoring_under_a_folder_with_a_per_cent_sign(run: Run, tmp_path: Path) -
     assert f"{folder}/num_jobs does not hold a number of jobs" in done.stderr
 
 
+def test_alignment_keeps_all_transforms_and_nothing_of_an_earlier_model(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "sat").mkdir()
+    (tmp_path / "exp").mkdir()
+    for job in (1, 2, 3, 4):  # the fourth is older
+        (tmp_path / f"sat/trans.{job}").write_text(f"{job}")
+    for name in ("final.mat", "splice_opts", "trans.7"):
+        (tmp_path / "exp" / name).write_text("of a model with LDA")
+    for name in ("utt2spk", "text", "feats.scp"):
+        (tmp_path / "data" / name).write_text("a-1 a\na-2 a\n")
+    args = ["--nj", "2", "--transform-dir", "sat", "data", "data", "data"]
+    done = run("steps/align.sh", *args, "exp")
+    assert done.returncode == 1
+    assert "no such file sat/num_jobs" in done.stderr
+    (tmp_path / "sat/num_jobs").write_text("3\n")
+    done = run("steps/align.sh", *args, "exp")
+    assert done.returncode == 0, done.stderr
+    kept = {path.name: path.read_text() for path in (tmp_path / "exp").glob("trans.*")}
+    assert kept == {"trans.1": "123", "trans.2": ""}
+    assert not (tmp_path / "exp/final.mat").exists()
+    assert not (tmp_path / "exp/splice_opts").exists()
+    done = run("steps/align.sh", *args, "sat")
+    assert done.returncode == 1
+    assert "sat is the directory of the transforms" in done.stderr
+    assert (tmp_path / "sat/trans.3").read_text() == "3"
+
+
 def test_scales_of_alignment_are_kaldi_options(run: Run, tmp_path: Path) -> None:
     scales = "--transition-scale=0.5 --acoustic-scale=0.2 --self-loop-scale=0.3"
     run(
