@@ -20,9 +20,15 @@ def load_model(place: str | Path, device: str = "cpu", transform_dir: Path | Non
     return model
 
 
+def is_posterior(folder: Path) -> bool:
+    """Whether a directory is of a posterior model, or what is left of it: then its final.mdl only has transitions."""
+    if (folder / "model.safetensors").exists():
+        return True
+    return (folder / "model.json").exists() and describe(folder).get("kind") != "gmm"
+
+
 def _load(place: Path, device: str) -> AcousticModel:
-    ours = (place / "model.json").exists() and describe(place).get("kind") != "gmm"
-    if ours or (place / "model.safetensors").exists():
+    if is_posterior(place):
         from kernelam.models.directory import load_posterior_model
 
         return load_posterior_model(place, device)

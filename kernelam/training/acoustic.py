@@ -19,6 +19,7 @@ from kernelam.frontend.pipeline import Pipeline
 from kernelam.hmm.lang import check_phones
 from kernelam.hmm.transitions import TransitionModel
 from kernelam.kaldi.alignment import read_alignment_dir
+from kernelam.models import is_posterior
 from kernelam.models.base import PRIOR_FLOOR
 from kernelam.models.directory import BESIDE, is_whole, remove_model, save_model
 from kernelam.models.posterior import Inputs, PosteriorModel, find_device
@@ -107,6 +108,8 @@ def check_alignments(given: TrainingInput) -> TransitionModel:
     """Everything that can disagree, before any work."""
     if given.folder.resolve() in (given.ali.resolve(), given.heldout_ali.resolve()):
         raise KernelamError(f"{given.folder} is an alignment directory; train into another one")
+    if (given.folder / "final.mdl").exists() and not is_posterior(given.folder):
+        raise KernelamError(f"{given.folder}/final.mdl is a GMM, which would be lost; train into another directory")
     transitions, heldout = (TransitionModel.load(ali / "final.mdl") for ali in (given.ali, given.heldout_ali))
     if transitions.tuples != heldout.tuples:
         raise KernelamError(

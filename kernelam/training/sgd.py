@@ -99,9 +99,9 @@ def fit(
 
     while len(epochs) <= options.max_epochs and not rule.ended:
         epochs.append(_epoch(model, train, heldout, options, rule, len(epochs)))
-        checkpoint.write(path, model.parameters, {"rule": asdict(rule), "epochs": epochs}, fingerprint)
-        with replacing(folder / "epochs.jsonl", "w") as stream:
+        with replacing(folder / "epochs.jsonl", "w") as stream:  # first: after the last checkpoint nothing is written
             stream.writelines(json.dumps(row, allow_nan=False) + "\n" for row in epochs)
+        checkpoint.write(path, model.parameters, {"rule": asdict(rule), "epochs": epochs}, fingerprint)
     return epochs
 
 

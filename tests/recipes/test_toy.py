@@ -232,6 +232,7 @@ def test_a_disk_that_fills_up(copy, shell):
         ("true", TRAIN.format(options="--rates 0.1,x"), "'0.1,x' is not a list of numbers"),
         ("true", TRAIN.format(options="--device cuda:9"), "there is no device cuda:9 here"),
         ("true", TRAIN.replace("exp/again", "exp/ali_train").format(options=""), "exp/ali_train is an alignment"),
+        ("true", TRAIN.replace("exp/again", "exp/mono").format(options=""), "exp/mono/final.mdl is a GMM, which would"),
         ("true", TRAIN.format(options="--num-features 7"), "pairs need an even number"),
         ("true", "kernelam forward exp/kernel data/dev ark,t:-", "ark,t:-: write to ark:-"),
         ("true", "kernelam forward --device cuda:9 exp/kernel data/dev f", "there is no device cuda:9 here"),
@@ -253,7 +254,7 @@ def test_a_disk_that_fills_up(copy, shell):
             "data/dev/feats.scp gives 12 features a frame, deltas included, the kernel model takes 13",
         ),
         ("true", TRAIN.format(options="--kernel fancy"), "no kernel is called fancy; there are gaussian"),
-        ("true", TRAIN.format(options="--cmvn-opts --norm=true"), "--norm=true is no CMVN option"),
+        ("true", TRAIN.format(options="--cmvn-opts --norm=true"), "CMVN options: --norm=true is not understood"),
         ("true", TRAIN.format(options="--no-such-option 1"), "unknown option --no-such-option"),
         (
             "echo 7 > exp/mono/graph/num_pdfs",

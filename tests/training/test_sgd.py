@@ -1,6 +1,7 @@
 """The trainer on a small problem: the halving rule, resuming after a kill, choice of the rate, metrics."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -102,6 +103,22 @@ def test_a_run_that_is_killed_ends_where_an_uninterrupted_one_does(sets, tmp_pat
     sgd.fit(resumed, *sets, OPTIONS, tmp_path, "f")
     for name, array in whole.parameters.items():
         assert torch.equal(array, resumed.parameters[name])
+
+
+def test_the_story_is_whole_whenever_the_last_checkpoint_is(sets, tmp_path, monkeypatch):
+    """A run that is killed as it writes the checkpoint of its last epoch has no epoch left to write a story after."""
+    real = sgd.checkpoint.write
+
+    def killed(*args):
+        real(*args)
+        raise KeyboardInterrupt
+
+    options = replace(OPTIONS, max_epochs=1)
+    monkeypatch.setattr(sgd.checkpoint, "write", killed)
+    with pytest.raises(KeyboardInterrupt):
+        sgd.fit(model(), *sets, options, tmp_path, "f")
+    assert len(sgd.fit(model(), *sets, options, tmp_path, "f")) == 2
+    assert len((tmp_path / "epochs.jsonl").read_text().splitlines()) == 2
 
 
 def test_a_damaged_or_foreign_checkpoint_is_not_used(sets, tmp_path, capsys):
