@@ -4,12 +4,12 @@ from pathlib import Path
 
 import click
 
+from kernelam.cli.values import PATH, check_folder
+
 
 @click.command()
 @click.option("--device", default="cpu", help="cpu or cuda.")
-@click.option(
-    "--transform-dir", type=click.Path(path_type=Path), help="Directory with the speakers' fMLLR transforms, trans.*."
-)
+@click.option("--transform-dir", type=PATH, help="Directory with the speakers' fMLLR transforms, trans.*.")
 @click.argument("model")
 @click.argument("data")
 @click.argument("output", metavar="ark:-|FILE")
@@ -18,7 +18,6 @@ def command(device: str, transform_dir: Path | None, model: str, data: str, outp
     import re
     import sys
 
-    from kernelam.cli.values import check_folder
     from kernelam.decoding.likelihoods import check_likelihoods
     from kernelam.errors import KernelamError
     from kernelam.files import replacing

@@ -14,7 +14,7 @@ def command() -> None:
 
 @command.command()
 @click.option("--cmvn-opts", default="--norm-means=true", help="CMVN per speaker.")
-@click.option("--delta-order", default=2)
+@click.option("--delta-order", type=click.IntRange(min=0), default=2)
 @click.argument("data", type=PATH)
 @click.argument("lang", type=PATH)
 @click.argument("folder", type=PATH)

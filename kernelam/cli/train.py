@@ -1,12 +1,11 @@
 """Train acoustic models."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import click
 
-from kernelam.cli.values import ABOVE_ZERO
+from kernelam.cli.values import ABOVE_ZERO, PATH
 
 COUNT, POSITIVE = click.IntRange(min=0), click.IntRange(min=1)
 ARGUMENTS = ("data", "heldout_data", "lang", "ali", "heldout_ali", "folder")
@@ -40,7 +39,7 @@ def common(function: Callable[..., None]) -> Callable[..., None]:
     ):
         function = option(function)
     for name in reversed(ARGUMENTS):
-        function = click.argument(name, type=click.Path(path_type=Path))(function)
+        function = click.argument(name, type=PATH)(function)
     return function
 
 

@@ -412,7 +412,7 @@ def determinise(lattice: Lattice, acoustic_scale: float, beam: float, room: int 
     rounding = 1e-9 * (1.0 + abs(best))
     reached = _run(paths, store, _scratch(paths), best + beam + rounding, room) - best
     if reached <= rounding:  # not even the best path is sure to be there
-        return determinise(_only_best(lattice, acoustic_scale), acoustic_scale, 0.0)[0], 0.0
+        return determinise(_only_best(lattice, acoustic_scale), acoustic_scale, 0.0, size)[0], 0.0
     beam = min(beam, reached)
     return pruned(_result(paths, store, acoustic_scale), acoustic_scale, beam), beam
 

@@ -1,7 +1,7 @@
 """Archives of matrices: `key matrix key matrix …` in an ark file, and scp files that say where each one is.
 
 A line of an scp is `key place`. A place is `file`, `file:offset` or `command |`; the first two may end in a range of
-rows, `[first:last]` with both inclusive, or of rows and columns, `[first:last,first:last]`.
+rows, `[first:last]` with both inclusive, or of rows and columns, `[first:last,first:last]`; `:` alone is all of them.
 """
 
 import io
@@ -26,7 +26,7 @@ from kernelam.kaldi.tables import read_table
 _OPEN_FILES = 8
 _LONGEST_KEY = 4096
 _LONGEST_OFFSET = 18  # digits
-_RANGE = re.compile(r"^(.*)\[(?:(\d+):(\d+)|:)?(?:,(\d+):(\d+))?\]$")
+_RANGE = re.compile(r"^(.*)\[(?:(\d{1,9}):(\d{1,9})|:)?(?:,(?:(\d{1,9}):(\d{1,9})|:))?\]$", re.ASCII)
 _RANGE_SLACK = 3  # Kaldi cuts a range that ends up to this many rows behind the matrix
 
 

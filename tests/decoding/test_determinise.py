@@ -81,6 +81,22 @@ def test_no_room(lattices: list[Lattice], all_paths: AllPaths) -> None:
     assert narrowed > 20
 
 
+def test_a_best_path_that_takes_more_than_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chain of words is as long as it is, whatever room there is by default."""
+    monkeypatch.setattr(determinise, "__defaults__", (10,))
+    count, inf = 50, np.float32(np.inf)
+    ends = np.append(np.full(count, inf), np.float32(0))
+    chain = Lattice(
+        np.append(np.arange(count + 1), count),
+        *(np.ones(count, np.int32), np.ones(count, np.float32), np.ones(count, np.float32)),
+        *(np.arange(1, count + 1, dtype=np.int32), ends, ends),
+        *(np.append(np.arange(count + 1), np.full(count + 1, count)), np.arange(1, count + 1, dtype=np.int32)),
+    )
+    result, beam = determinise(chain, SCALE, 5.0)
+    assert beam == 0.0
+    assert result.ids.tolist() == chain.ids.tolist()
+
+
 @given(st.integers(300, 10**6), st.sampled_from([0.5, 2.0, np.inf]))
 def test_determinising_again_changes_nothing(random_lattice: Callable[[int], Lattice], seed: int, beam: float) -> None:
     once, _ = determinise(random_lattice(seed), SCALE, beam)

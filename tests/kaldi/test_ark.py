@@ -143,15 +143,17 @@ def test_scp_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert place == "data/a:b.ark:4"
     (tmp_path / "m.mat").write_bytes(archive("k", matrix)[2:])
     (tmp_path / "b.scp").write_text(
-        f"columns {place}[2:5,1:3]\nonly-columns {place}[:,0:2]\npipe tail -c +5 'data/a:b.ark' | cat |\n"
-        f"rows {place}[2:5]\nslack {place}[8:12]\nwhole m.mat\n"
+        f"columns {place}[2:5,1:3]\nall {place}[:,:]\n"
+        f"only-columns {place}[:,0:2]\npipe tail -c +5 'data/a:b.ark' | cat |\n"
+        f"rows {place}[2:5]\nrows-of-all {place}[2:5,:]\nslack {place}[8:12]\nwhole m.mat\n"
     )
     scp = MatrixScp("b.scp")
     np.testing.assert_array_equal(scp["columns"], matrix[2:6, 1:4])
     np.testing.assert_array_equal(scp["only-columns"], matrix[:, 0:3])
     assert scp.num_frames("columns") == 4
     assert scp.num_frames("slack") == 2
-    for key, expected in {"pipe": matrix, "rows": matrix[2:6], "slack": matrix[8:], "whole": matrix}.items():
+    expectations = dict.fromkeys(("all", "pipe", "whole"), matrix) | dict.fromkeys(("rows", "rows-of-all"), matrix[2:6])
+    for key, expected in {**expectations, "slack": matrix[8:]}.items():
         one = tmp_path / f"{key}.scp"
         one.write_text(next(line for line in (tmp_path / "b.scp").read_text().splitlines() if line.startswith(key)))
         np.testing.assert_array_equal(MatrixScp(one)[key], expected)
@@ -284,6 +286,7 @@ def test_bad_matrices(tmp_path: Path, name: str) -> None:
         ("{}/a.ark:4[5:2]", "row range does not fit"),
         ("{}/a.ark:4[0:3,0:13]", "column range does not fit"),
         ("{}/a.ark:4[a:b]", "range that is not"),
+        ("{}/a.ark:4[0:" + "9" * 5000 + "]", "range that is not"),
         ("echo oops >&2; exit 3 |", "failed with status 3: oops"),
         ("false | cat |", "failed with status 1"),
     ],
