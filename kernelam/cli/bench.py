@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from kernelam.cli.values import ABOVE_ZERO, PATH
+from kernelam.cli.values import ABOVE_ZERO, PATH, POSITIVE
 
 
 @click.group()
@@ -16,8 +16,8 @@ def command() -> None:
 @click.option("--acwt", type=ABOVE_ZERO, default=0.1, help="Acoustic scale of the search.")
 @click.option("--beam", type=ABOVE_ZERO, default=13.0)
 @click.option("--lattice-beam", type=ABOVE_ZERO, default=8.0)
-@click.option("--max-active", type=click.IntRange(min=1), default=7000)
-@click.option("--utterances", type=click.IntRange(min=1), default=40, help="How many, spread evenly over DATA.")
+@click.option("--max-active", type=POSITIVE, default=7000)
+@click.option("--utterances", type=POSITIVE, default=40, help="How many, spread evenly over DATA.")
 @click.argument("graph", type=PATH)
 @click.argument("model", type=PATH)
 @click.argument("data", type=PATH)

@@ -2,6 +2,7 @@
 
 import click
 
+from kernelam.cli.values import POSITIVE
 from kernelam.errors import KernelamError
 from kernelam.progress import say
 
@@ -25,7 +26,7 @@ def fix(data: str) -> None:
 @click.option("--per-utt", is_flag=True, help="Split by utterance, not by speaker.")
 @click.option("--dest", help="Make the split in this folder, not in DATA.")
 @click.argument("data")
-@click.argument("nj", type=click.IntRange(min=1))
+@click.argument("nj", type=POSITIVE)
 def split(per_utt: bool, dest: str | None, data: str, nj: int) -> None:
     """Split DATA for NJ jobs: DATA/split<NJ>/1 and so on."""
     from kernelam.kaldi import dataselect

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import click
 
-from kernelam.cli.values import ABOVE_ZERO, PATH, check_folder
+from kernelam.cli.values import ABOVE_ZERO, COUNT, PATH, POSITIVE, check_folder
 
 
 @click.command()
 @click.option("--acwt", type=ABOVE_ZERO, default=0.1, help="Acoustic scale of the search.")
 @click.option("--beam", type=ABOVE_ZERO, default=13.0)
 @click.option("--lattice-beam", type=ABOVE_ZERO, default=8.0)
-@click.option("--max-active", default=7000, help="Tokens followed at most.")
-@click.option("--min-active", default=200, help="Tokens followed at least.")
+@click.option("--max-active", type=POSITIVE, default=7000, help="Tokens followed at most.")
+@click.option("--min-active", type=COUNT, default=200, help="Tokens followed at least.")
 @click.option("--determinize-lattice", type=bool, default=True, help="Each word string once; else all paths.")
 @click.option("--decoder", type=click.Choice(["embedded", "kaldi"]), default="embedded", help="kaldi: its latgen.")
 @click.option("--device", default="cpu", help="cpu or cuda.")

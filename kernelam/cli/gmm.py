@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from kernelam.cli.values import PATH
+from kernelam.cli.values import COUNT, PATH
 
 
 @click.group()
@@ -14,7 +14,7 @@ def command() -> None:
 
 @command.command()
 @click.option("--cmvn-opts", default="--norm-means=true", help="CMVN per speaker.")
-@click.option("--delta-order", type=click.IntRange(min=0), default=2)
+@click.option("--delta-order", type=COUNT, default=2)
 @click.argument("data", type=PATH)
 @click.argument("lang", type=PATH)
 @click.argument("folder", type=PATH)

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from kernelam.cli.values import POSITIVE
+
 SKIP = click.option(
     "--skip-first-field",
     type=bool,
@@ -18,7 +20,7 @@ def command() -> None:
 
 
 @command.command()
-@click.option("--order", type=click.IntRange(min=1), default=3, help="Length of the longest n-grams.")
+@click.option("--order", type=POSITIVE, default=3, help="Length of the longest n-grams.")
 @click.option("--vocab", type=Path, help="Word list, words.txt or lexicon; without it, the words of the text.")
 @click.option("--unk", default="<UNK>", help="What words outside --vocab count as.")
 @click.option("--keep-unk", type=bool, default=False, help="Keep the n-grams of --unk; a decoder may then output it.")

@@ -5,9 +5,8 @@ from typing import Any
 
 import click
 
-from kernelam.cli.values import ABOVE_ZERO, PATH
+from kernelam.cli.values import ABOVE_ZERO, COUNT, PATH, POSITIVE
 
-COUNT, POSITIVE = click.IntRange(min=0), click.IntRange(min=1)
 ARGUMENTS = ("data", "heldout_data", "lang", "ali", "heldout_ali", "folder")
 
 

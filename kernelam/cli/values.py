@@ -23,6 +23,7 @@ class Number(click.FloatRange):
 
 
 ABOVE_ZERO = Number(0, min_open=True)
+COUNT, POSITIVE = click.IntRange(min=0), click.IntRange(min=1)
 PATH = click.Path(path_type=Path)
 
 
