@@ -32,19 +32,10 @@ def cmvn_stats(utterances: Iterable[Matrix]) -> NDArray[np.float64]:
 
 
 def apply(
-    feats: Matrix,
-    stats: Matrix,
-    norm_means: bool = True,
-    norm_vars: bool = False,
-    where: str = "CMVN",
-    skip_dims: Sequence[int] = (),
+    feats: Matrix, stats: Matrix, norm_vars: bool = False, where: str = "CMVN", skip_dims: Sequence[int] = ()
 ) -> NDArray[np.float32]:
     """x − μ, or (x − μ) / σ with σ² floored at 1e-20, but x itself in `skip_dims`; `where` names the utterance."""
     feats = feats.astype(np.float32, copy=False)
-    if not norm_means:
-        if norm_vars:
-            raise KernelamError(f"{where}: variances cannot be normalised without means; use --norm-means=true")
-        return feats
     if stats.shape != (2, feats.shape[1] + 1):
         raise KernelamError(
             f"{where}: statistics are {stats.shape[0]} × {stats.shape[1]}, but features of {feats.shape[1]} dimensions"

@@ -164,7 +164,7 @@ class Features(Mapping[str, np.ndarray]):
         if pipeline.norm_means:
             where = f"{self.data}/cmvn.scp, utterance {utt}"
             stats = self._stats_of(utt)
-            features = cmvn.apply(features, stats, True, pipeline.norm_vars, where, pipeline.skip_dims)
+            features = cmvn.apply(features, stats, pipeline.norm_vars, where, pipeline.skip_dims)
         if pipeline.deltas:
             features = add_deltas(features, pipeline.deltas, pipeline.delta_window)
         if self.lda is not None:
