@@ -39,7 +39,7 @@ def decoder(
     from kernelam.decoding.decoder import LatticeDecoder, open_model
     from kernelam.decoding.search import Beams
     from kernelam.hmm.graph import read_graph
-    from kernelam.kaldi.datadir import DataDir
+    from kernelam.kaldi.datadir import DataDir, pick
     from kernelam.kaldi.tables import read_symbols
     from kernelam.progress import progress
 
@@ -50,6 +50,6 @@ def decoder(
     embedded = LatticeDecoder(read_graph(graph / "HCLG.fst"), transitions, acwt, Beams(beam, lattice_beam, max_active))
     references = None
     if DataDir(data).has("text"):
-        numbers, text = read_symbols(graph / "words.txt"), DataDir(data).text
-        references = {utt: [numbers.get(word, -1) for word in text[utt]] for utt in utts}
+        numbers, text = read_symbols(graph / "words.txt"), pick(DataDir(data).text, utts, data / "text")
+        references = {utt: [numbers.get(word, -1) for word in words] for utt, words in text.items()}
     click.echo(compare_decoders(embedded, graph / "HCLG.fst", likelihoods, references))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from kernelam.decoding.determinise import determinise
 from kernelam.decoding.lattice import backward_costs, costs
 from kernelam.kaldi.lattice import Lattice
+from kernelam.progress import say
 
 
 def is_deterministic(lattice: Lattice) -> bool:
@@ -25,7 +26,9 @@ def best_strings(
     A* search: the cost of what lies ahead is known, so that a path is only followed when it is the next best.
     """
     if not is_deterministic(lattice):
-        lattice, _ = determinise(lattice, 1 / lm_weight, np.inf)
+        lattice, beam = determinise(lattice, 1 / lm_weight, np.inf)
+        if np.isfinite(beam):
+            say(f"only word strings within {beam:.1f} of the best are known: more would take too much memory")
     weight, ends = costs(lattice, 1.0, 1 / lm_weight, penalty)
     ahead = backward_costs(lattice.first, lattice.next, weight, ends)
     arcs: list[tuple[int, int]] = [(-1, -1)]  # of all paths begun: the arc, and the number of what comes before it

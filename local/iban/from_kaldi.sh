@@ -12,6 +12,7 @@ set -- "${args[@]}"
 corpus=$(readlink -f "$1") data=$2 graph=$3 source=$corpus/exp/gmm/graph
 export corpus
 
+[[ ! $graph -ef $source ]] || die "$graph is the experiment's own graph"
 hclg=$source/HCLG.fst
 [[ -e $hclg ]] || hclg=$hclg.gz
 need "$hclg" "$corpus"/data-fbank/{train,heldout,dev}/{feats.scp,cmvn.scp,utt2spk,spk2utt,text}
