@@ -37,9 +37,13 @@ def command(
         if name != "-" and not Path(name).exists():
             raise KernelamError(f"no such data directory or archive {target}")
     if Path(targets[0]).is_dir():
+        if data or graph or counts:
+            raise KernelamError(f"{targets[0]} is a directory; --data, --graph and --counts are for archives")
         for target in targets:
             _data_dir(target, feats=not no_feats, text=not no_text, wav=not no_wav, spk_sort=not no_spk_sort)
     else:
+        if no_feats or no_text or no_wav or no_spk_sort:
+            raise KernelamError(f"{targets[0]} is no directory; --no-feats and the like are for data directories")
         _archives(targets, data, graph, counts)
 
 
@@ -69,7 +73,8 @@ def _archives(targets: tuple[str, ...], data: str | None, graph: str | None, cou
         features = MatrixScp(Path(data) / "feats.scp")
         lint.frames = {utt: features.num_frames(utt) for utt in features}
     for target in targets:
-        lint.look(MatrixScp(target.removeprefix("scp:")).items() if target.endswith(".scp") else read_ark(target))
+        is_scp = target.startswith("scp:") or target.endswith(".scp")
+        lint.look(MatrixScp(target.removeprefix("scp:")).items() if is_scp else read_ark(target))
     if problems := lint.problems:
         for sentence in problems[:-1]:
             say(f"kernelam: {sentence}")

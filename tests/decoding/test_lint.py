@@ -104,3 +104,16 @@ def test_counts_or_graph_of_another_tree(archive, kernelam, tmp_path):
 def test_an_empty_archive_is_an_error(archive, kernelam):
     done = kernelam("validate", archive(utts=()))
     assert (done.returncode, "it is empty" in done.stderr) == (1, True)
+
+
+def test_options_of_the_other_kind_of_target_are_refused(archive, kernelam, tmp_path):
+    done = kernelam("validate", "--no-wav", archive(subtract(1)))
+    assert (done.returncode, "is no directory" in done.stderr) == (1, True)
+    done = kernelam("validate", "--data", tmp_path / "data", tmp_path / "data")
+    assert (done.returncode, "is a directory" in done.stderr) == (1, True)
+
+
+def test_a_list_of_archives_whatever_its_name(archive, kernelam, tmp_path):
+    (tmp_path / "list").write_text(f"a {archive(subtract(1))}:2\n")
+    done = kernelam("validate", f"scp:{tmp_path}/list")
+    assert (done.returncode, "1 utterances, 30 frames" in done.stderr) == (0, True)
