@@ -16,6 +16,11 @@ def say(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
+def warn(message: str) -> None:
+    """A line that the steps also show of a job's log: something is not as the user may think."""
+    say(f"warning: {message}")
+
+
 def _terminal() -> IO[str] | None:
     """Where a bar may be drawn: standard error, or the descriptor that utils/run_local.sh hands to its first job."""
     if sys.stderr.isatty():

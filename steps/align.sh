@@ -24,21 +24,25 @@ data=$1 lang=$2 src=$3 dir=$4
 need "$data/feats.scp" "$data/text" "$lang/L.fst" "$src/final.mdl" "$src/tree"
 [[ ! $dir -ef $src ]] || die "$dir is the model's own directory; align into another one"
 [[ ! $dir -ef $transform_dir ]] || die "$dir is the directory of the transforms; align into another one"
-mkdir -p "$dir/log"
-rm -rf "$dir"/num_jobs "$dir"/ali.*.gz "$dir"/trans.* "$dir"/split*utt
+new=$dir/.new  # what an earlier run made stays until all of this one is there
+rm -rf "$new" "$dir"/split*utt
+mkdir -p "$dir/log" "$new"
 kernelam data split --per-utt --dest "$dir" "$data" "$nj"
-for name in final.mdl tree phones.txt cmvn_opts delta_opts splice_opts final.mat; do
-    rm -f "$dir/$name"
-    [[ ! -e $src/$name ]] || cp "$src/$name" "$dir/$name"
+own=(final.mdl tree phones.txt cmvn_opts delta_opts splice_opts final.mat)
+for name in "${own[@]}"; do
+    [[ ! -e $src/$name ]] || cp "$src/$name" "$new/$name"
 done
 if [[ -n $transform_dir ]]; then  # all into the first: they are of as many jobs as estimated them
     jobs=$(jobs_of "$transform_dir")
-    for ((job = 1; job <= nj; job++)); do : > "$dir/trans.$job"; done
-    for ((job = 1; job <= jobs; job++)); do cat "$transform_dir/trans.$job" >> "$dir/trans.1"; done
+    for ((job = 1; job <= nj; job++)); do : > "$new/trans.$job"; done
+    for ((job = 1; job <= jobs; job++)); do cat "$transform_dir/trans.$job" >> "$new/trans.1"; done
 fi
 # shellcheck disable=SC2086  # several words
 $cmd JOB=1:"$nj" "$dir/log/align.JOB.log" \
     kernelam align $scale_opts --boost-silence "$boost_silence" --device "$device" \
-    ${transform_dir:+--transform-dir "$transform_dir"} "$src" "$dir/split${nj}utt/JOB" "$lang" "$dir/ali.JOB.gz"
+    ${transform_dir:+--transform-dir "$transform_dir"} "$src" "$dir/split${nj}utt/JOB" "$lang" "$new/ali.JOB.gz"
+warnings "$dir/log/align" "$nj"
+rm -f "$dir"/num_jobs "$dir"/ali.*.gz "$dir"/trans.* "${own[@]/#/$dir/}"
+publish "$new" "$dir"
 echo "$nj" > "$dir/num_jobs"
 echo "$0: aligned $data, alignments in $dir" >&2

@@ -27,14 +27,19 @@ src=$(dirname "$dir")
 
 [[ $decoder == embedded || $decoder == kaldi ]] || die "--decoder takes embedded or kaldi, not $decoder"
 need "$graph/HCLG.fst" "$graph/words.txt" "$data/feats.scp" "$src/final.mdl"
-mkdir -p "$dir/log"
-rm -rf "$dir"/num_jobs "$dir"/lat.*.gz "$dir"/split*utt "$dir"/wer_* "$dir"/scoring_kaldi
+[[ -z $tuned_on ]] || need "$tuned_on/scoring_kaldi/best_wer"
+new=$dir/.new  # what an earlier run made stays until all of this one is there
+rm -rf "$new" "$dir"/split*utt
+mkdir -p "$dir/log" "$new"
 kernelam data split --per-utt --dest "$dir" "$data" "$nj"
 $cmd JOB=1:"$nj" "$dir/log/decode.JOB.log" \
     kernelam decode --acwt "$acwt" --beam "$beam" --lattice-beam "$lattice_beam" \
     --max-active "$max_active" --min-active "$min_active" --decoder "$decoder" --device "$device" \
     ${transform_dir:+--transform-dir "$transform_dir"} \
-    "$graph" "$src" "$dir/split${nj}utt/JOB" "$dir/lat.JOB.gz"
+    "$graph" "$src" "$dir/split${nj}utt/JOB" "$new/lat.JOB.gz"
+warnings "$dir/log/decode" "$nj"
+rm -rf "$dir"/num_jobs "$dir"/lat.*.gz "$dir"/wer_* "$dir"/scoring_kaldi
+publish "$new" "$dir"
 echo "$nj" > "$dir/num_jobs"
 # shellcheck disable=SC2086  # several words
 $skip_scoring || "$root/steps/score.sh" --cmd "$cmd" ${tuned_on:+--tuned-on "$tuned_on"} $scoring_opts "$data" "$graph" "$dir"

@@ -10,7 +10,7 @@ tuned_on=                       # a scored decode directory whose weights are us
 min_lmwt=7                      # the least LM weight
 max_lmwt=17                     # the greatest
 word_ins_penalty=0.0,0.5,1.0    # word insertion penalties
-units=words                     # what is scored: words, characters, or a file of lines "token replacement ..."
+units=words                     # what is scored: words, characters, or a file of lines "token replacement"
 
 parse_options "$@"
 usage 3
@@ -26,6 +26,6 @@ paths=()
 for ((job = 1; job <= nj; job++)); do paths+=("$dir/paths.$job"); done
 trap 'rm -f "${paths[@]}"' EXIT
 $cmd JOB=1:"$nj" "$dir/log/paths.JOB.log" \
-    kernelam score paths --lmwts "$(seq -s ' ' "$min_lmwt" "$max_lmwt")" --penalties "$word_ins_penalty" \
+    kernelam score paths --lmwts "$(seq -s ' ' "$min_lmwt" "$max_lmwt")" --penalties "$word_ins_penalty" ${tuned_on:+--tuned-on "$tuned_on"} \
     "$lang/words.txt" "$dir/lat.JOB.gz" "$dir/paths.JOB"
 kernelam score write --units "$units" ${tuned_on:+--tuned-on "$tuned_on"} "$data" "$dir" "${paths[@]}"

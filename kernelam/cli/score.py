@@ -8,7 +8,7 @@ import click
 from kernelam.cli.values import PATH
 
 units_option = click.option(
-    "--units", default="words", help="words, characters, or a file that maps tokens: `token replacement …`."
+    "--units", default="words", help="words, characters, or a file that maps tokens, lines `token replacement`."
 )
 
 
@@ -20,10 +20,11 @@ def command() -> None:
 @command.command()
 @click.option("--lmwts", default="7 8 9 10 11 12 13 14 15 16 17", help="LM weights.")
 @click.option("--penalties", default="0.0 0.5 1.0", help="Word insertion penalties.")
+@click.option("--tuned-on", type=PATH, help="A scored decode directory whose weights are tried too.")
 @click.argument("words", type=PATH)
 @click.argument("lattices", type=PATH)
 @click.argument("out", type=PATH)
-def paths(lmwts: str, penalties: str, words: Path, lattices: Path, out: Path) -> None:
+def paths(lmwts: str, penalties: str, tuned_on: Path | None, words: Path, lattices: Path, out: Path) -> None:
     """The best path of each of LATTICES at every pair of weights, as lines `lmwt wip utterance words` in OUT."""
     from kernelam.cli.values import numbers
     from kernelam.decoding.lattice import best_path, path_words
@@ -32,9 +33,13 @@ def paths(lmwts: str, penalties: str, words: Path, lattices: Path, out: Path) ->
     from kernelam.kaldi.lattices import read_lattices
     from kernelam.kaldi.tables import read_symbols
     from kernelam.progress import progress
+    from kernelam.scoring.directory import read_weights
+    from kernelam.scoring.tuning import Weights
 
     symbols = {number: word for word, number in read_symbols(words).items()}
-    points = [(lmwt, wip) for lmwt in numbers(int, lmwts) for wip in numbers(float, penalties)]
+    points = [Weights(lmwt, wip) for lmwt in numbers(int, lmwts) for wip in numbers(float, penalties)]
+    if tuned_on:
+        points = list(dict.fromkeys([*points, read_weights(tuned_on)]))
     if min(lmwt for lmwt, _ in points) < 1:
         raise KernelamError("an LM weight below 1 makes no sense: the acoustic scores are divided by it")
     with replacing(out, "w") as stream:

@@ -17,7 +17,7 @@ from kernelam.hmm.transitions import TransitionModel
 from kernelam.kaldi.datadir import DataDir
 from kernelam.kaldi.fst import Fst
 from kernelam.models.base import AcousticModel
-from kernelam.progress import progress, say
+from kernelam.progress import progress, warn
 
 
 @numba.njit(cache=True)
@@ -136,10 +136,10 @@ def align_data(
         else:
             alignments[utt] = alignment
     if failed:
-        say(f"{len(failed)} utterances are too short for their transcripts and are left out: {' '.join(failed)}")
+        warn(f"{len(failed)} utterances are too short for their transcripts and are left out: {' '.join(failed)}")
     if unknown := graphs.lang.oov_counts:
         most = ", ".join(f"{word} ({count})" for word, count in unknown.most_common(5))
-        say(f"{sum(unknown.values())} words of {data}/text are not in {graphs.lang.directory}/words.txt: {most}")
+        warn(f"{sum(unknown.values())} words of {data}/text are not in {graphs.lang.directory}/words.txt: {most}")
     if not alignments:
         raise KernelamError(f"no utterance of {data} could be aligned")
     return alignments

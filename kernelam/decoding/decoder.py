@@ -16,7 +16,7 @@ from kernelam.kaldi.fst import Fst
 from kernelam.kaldi.lattice import Lattice
 from kernelam.models import load_model
 from kernelam.models.base import AcousticModel
-from kernelam.progress import progress, say
+from kernelam.progress import progress, warn
 
 
 class LatticeDecoder:
@@ -49,7 +49,7 @@ class LatticeDecoder:
             return None
         lattice, beam = determinise(found[0], self.scale, self.beams.lattice_beam)
         if beam < self.beams.lattice_beam:
-            say(f"utterance {utt}: the lattice beam is narrowed to {beam:.1f}, its lattice would take too much memory")
+            warn(f"utterance {utt}: the lattice beam is narrowed to {beam:.1f}, its lattice would take too much memory")
         return lattice, found[1]
 
     def search(self, utt: str, log_likelihoods: np.ndarray) -> tuple[Lattice, bool] | None:
@@ -102,9 +102,9 @@ def decode_data(
             partial.append(utt)
         yield utt, lattice
     if partial:
-        say(f"{len(partial)} of {len(features)} utterances did not reach a final state: {' '.join(partial)}")
+        warn(f"{len(partial)} of {len(features)} utterances did not reach a final state: {' '.join(partial)}")
     if lost:
-        say(f"no path survived in {len(lost)} of {len(features)} utterances (try a wider --beam): {' '.join(lost)}")
+        warn(f"no path survived in {len(lost)} of {len(features)} utterances (try a wider --beam): {' '.join(lost)}")
     if len(lost) == len(features):
         raise KernelamError(f"nothing of {data} could be decoded")
 
@@ -112,7 +112,7 @@ def decode_data(
 def open_model(
     graph: Path, folder: Path, device: str = "cpu", transform_dir: Path | None = None
 ) -> tuple[AcousticModel, TransitionModel]:
-    """The model of a directory and its transitions, once graph, transitions and outputs are of one tree."""
+    """The model of a directory and its transitions, once both are of the tree of the graph."""
     transitions, pdfs = TransitionModel.load(folder / "final.mdl"), graph_pdfs(graph)
     if pdfs != transitions.num_pdfs:
         raise KernelamError(
@@ -120,10 +120,4 @@ def open_model(
             " the graph is of another tree"
         )
     check_phones(graph / "phones.txt", folder / "phones.txt")
-    model = load_model(folder, device, transform_dir)
-    if model.num_classes != pdfs:
-        raise KernelamError(
-            f"the model of {folder} has {model.num_classes} outputs, {folder}/final.mdl {pdfs} pdfs: final.mdl is of"
-            " another tree than the model was trained on"
-        )
-    return model, transitions
+    return load_model(folder, device, transform_dir), transitions

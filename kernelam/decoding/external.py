@@ -17,7 +17,7 @@ from kernelam.files import replacing
 from kernelam.kaldi.ark import write_matrix
 from kernelam.kaldi.lattices import read_lattices
 from kernelam.models.base import AcousticModel
-from kernelam.progress import progress, say
+from kernelam.progress import progress, say, warn
 
 PROGRAM = "latgen-faster-mapped"
 
@@ -57,7 +57,7 @@ def decode_by_kaldi(
                 write_matrix(likelihoods, utt, matrix)
     found = {utt for utt, _ in read_lattices(out)}
     if lost := [utt for utt in features if utt not in found]:
-        say(f"{PROGRAM} made no lattice of {len(lost)} of {len(features)} utterances: {' '.join(lost)}")
+        warn(f"{PROGRAM} made no lattice of {len(lost)} of {len(features)} utterances: {' '.join(lost)}")
     if not found:
         raise KernelamError(f"nothing of {data} could be decoded")
 

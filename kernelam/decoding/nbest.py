@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from kernelam.decoding.determinise import determinise
 from kernelam.decoding.lattice import backward_costs, costs
 from kernelam.kaldi.lattice import Lattice
-from kernelam.progress import say
+from kernelam.progress import warn
 
 
 def is_deterministic(lattice: Lattice) -> bool:
@@ -28,7 +28,7 @@ def best_strings(
     if not is_deterministic(lattice):
         lattice, beam = determinise(lattice, 1 / lm_weight, np.inf)
         if np.isfinite(beam):
-            say(f"only word strings within {beam:.1f} of the best are known: more would take too much memory")
+            warn(f"only word strings within {beam:.1f} of the best are known: more would take too much memory")
     weight, ends = costs(lattice, 1.0, 1 / lm_weight, penalty)
     ahead = backward_costs(lattice.first, lattice.next, weight, ends)
     arcs: list[tuple[int, int]] = [(-1, -1)]  # of all paths begun: the arc, and the number of what comes before it

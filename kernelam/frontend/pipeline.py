@@ -13,7 +13,7 @@ from kernelam.frontend.options import Options, count, flag, indices, parse_optio
 from kernelam.frontend.transforms import add_deltas, apply_linear, read_transforms, splice
 from kernelam.kaldi.ark import MatrixScp, read_matrix
 from kernelam.kaldi.tables import read_table
-from kernelam.progress import say
+from kernelam.progress import warn
 
 _CMVN = ("norm-means", "norm-vars", "skip-dims")
 _DELTA = ("delta-order", "delta-window")
@@ -120,7 +120,7 @@ def _plain(pipeline: Pipeline, data: Sequence[Path]) -> Pipeline:
         return pipeline
     if len(missing) < len(data):
         raise KernelamError(f"{missing[0]} has no cmvn.scp, as the other has; steps/compute_cmvn_stats.sh makes it")
-    say(f"{missing[0]} has no cmvn.scp: its features are taken without CMVN")
+    warn(f"{missing[0]} has no cmvn.scp: its features are taken without CMVN")
     return replace(pipeline, norm_means=False, norm_vars=False, skip_dims=())
 
 

@@ -11,7 +11,7 @@ from kernelam.errors import KernelamError
 from kernelam.files import replacing
 from kernelam.hmm.lang import Lang
 from kernelam.hmm.transducer import HTransducer, add_self_loops, relabel_input
-from kernelam.hmm.transitions import TransitionModel
+from kernelam.hmm.transitions import TransitionModel, check_tree
 from kernelam.hmm.tree import ContextTree
 from kernelam.kaldi.binary import read_bytes
 from kernelam.kaldi.fst import Fst, load_fst
@@ -75,14 +75,6 @@ class TrainingGraphs:
 
     def _has_word(self, word: int) -> bool:
         return bool((Fst.from_kaldifst(self._lexicon).arcs["olabel"] == word).any())
-
-
-def check_tree(tree: ContextTree, transitions: TransitionModel) -> None:
-    """Raise unless the two have the same pdfs."""
-    if tree.num_pdfs != transitions.num_pdfs:
-        raise KernelamError(
-            f"the tree has {tree.num_pdfs} pdfs, the transition model {transitions.num_pdfs}: they belong to two models"
-        )
 
 
 def make_hclg(

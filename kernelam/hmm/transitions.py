@@ -280,3 +280,12 @@ class TransitionModel:
 def _read_tuple(reader: KaldiReader, pair: bool) -> TransitionState:
     phone, state, forward = (reader.integer("transition-state") for _ in range(3))
     return TransitionState(phone, state, forward, reader.integer("self-loop pdf") if pair else forward)
+
+
+def check_tree(tree: ContextTree, transitions: TransitionModel, where: str = "") -> None:
+    """Raise unless the two have the same pdfs."""
+    if tree.num_pdfs != transitions.num_pdfs:
+        raise KernelamError(
+            f"{where}the tree has {tree.num_pdfs} pdfs, the transition model {transitions.num_pdfs}:"
+            " they belong to two models"
+        )

@@ -17,8 +17,8 @@ from kernelam.models.dnn import Dnn
 from kernelam.models.posterior import Inputs, PosteriorModel, find_device
 from kernelam.models.softmax import KernelSoftmax
 
-BESIDE = ("final.mdl", "tree", "phones.txt", "cmvn_opts", "delta_opts", "splice_opts", "final.mat")
-"""Of the alignment directory, what a model directory keeps too: its states, and how its features are made."""
+STATES = ("final.mdl", "tree", "phones.txt")
+"""Of the alignment directory, what a model directory keeps too; and final.mat where its features need it."""
 
 KINDS: dict[str, type[PosteriorModel]] = {model.kind: model for model in (KernelSoftmax, Dnn)}
 
@@ -56,7 +56,7 @@ def is_whole(folder: Path, fingerprint: str) -> bool:
 
 def remove_model(folder: Path) -> None:
     """Remove what `save_model` wrote, in an order that never leaves half a model, or something else, to be read."""
-    for name in ("model.json", *BESIDE, "model.safetensors", "ali_train_pdf.counts"):
+    for name in ("model.json", *STATES, "final.mat", "model.safetensors", "ali_train_pdf.counts"):
         (folder / name).unlink(missing_ok=True)
 
 
@@ -67,18 +67,22 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _check_digest(folder: Path) -> None:
-    name = "model.safetensors"
-    if not (folder / name).exists():
-        raise KernelamError(f"no such file {folder / name}")
+def _check_digests(folder: Path) -> None:
+    """Counts may be the user's own; what else there is must be as it was saved, or decoding would be with something."""
+    if not (folder / "model.safetensors").exists():
+        raise KernelamError(f"no such file {folder}/model.safetensors")
     files = describe(folder).get("files")
-    if not isinstance(files, dict) or files.get(name) != _digest(folder / name):
-        raise KernelamError(f"{folder / name} is not the file that {folder}/model.json was written with; train again")
+    for name in ("model.safetensors", *STATES, "final.mat"):
+        known = files.get(name) if isinstance(files, dict) else None
+        if (folder / name).exists() and known != _digest(folder / name):
+            raise KernelamError(
+                f"{folder / name} is not the file that {folder}/model.json was written with; train again"
+            )
 
 
 def load_posterior_model(folder: Path, device: str = "cpu") -> PosteriorModel:
-    """What `save_model` saved: a model.safetensors whose digest is not the one in model.json is refused."""
-    _check_digest(folder)
+    """What `save_model` saved: files whose digest is not the one in model.json are refused."""
+    _check_digests(folder)
     arrays, about = read_arrays(folder / "model.safetensors")
     try:
         given = about["input"]

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 
+from kernelam.errors import KernelamError
 from kernelam.kaldi.tables import read_table
 
 TokenMap = Callable[[Sequence[str]], list[str]]
 
 
 def token_map(units: str) -> TokenMap:
-    """The map that `units` names: words, characters, or a file of lines `token replacement …`.
+    """The map that `units` names: words, characters, or a file of lines `token replacement`.
 
     A token with nothing behind it is deleted, one that the file does not list stays as it is.
     """
@@ -18,7 +18,12 @@ def token_map(units: str) -> TokenMap:
         return list
     if units == "characters":
         return to_characters
-    table = {token: text.split() for token, text in read_table(Path(units), empty_values=True, sort=False).items()}
+    table = {token: text.split() for token, text in read_table(units, empty_values=True, sort=False).items()}
+    for token, tokens in table.items():
+        if len(tokens) > 1:
+            raise KernelamError(
+                f"{units}: {token} has {len(tokens)} columns behind it; a map has one, or none to delete it"
+            )
     return partial(_replaced, table)
 
 

@@ -17,13 +17,14 @@ from kernelam.frames.batches import Batches
 from kernelam.frames.store import FrameStore
 from kernelam.frontend.pipeline import Pipeline
 from kernelam.hmm.lang import check_phones
-from kernelam.hmm.transitions import TransitionModel
+from kernelam.hmm.transitions import TransitionModel, check_tree
+from kernelam.hmm.tree import ContextTree
 from kernelam.kaldi.alignment import read_alignment_dir
 from kernelam.models import is_posterior
 from kernelam.models.base import PRIOR_FLOOR
-from kernelam.models.directory import BESIDE, is_whole, remove_model, save_model
+from kernelam.models.directory import STATES, is_whole, remove_model, save_model
 from kernelam.models.posterior import Inputs, PosteriorModel, find_device
-from kernelam.progress import progress, say
+from kernelam.progress import progress, say, warn
 from kernelam.training.sgd import SgdOptions, fit
 
 BuildModel = Callable[[Batches, Pipeline, Inputs, np.ndarray, torch.device], PosteriorModel]
@@ -95,7 +96,8 @@ def _train(
         "heldout": {name: _last_kept(epochs)[name] for name in ("ce", "entropy", "erll", "frame_error")},
         "seed": options.seed,
     }
-    save_model(given.folder, model, about, [given.ali / name for name in BESIDE if (given.ali / name).exists()])
+    lda = [given.pipeline.lda] if given.pipeline.lda else []
+    save_model(given.folder, model, about, [*(given.ali / name for name in STATES), *lda])
     (given.folder / "checkpoint.safetensors").unlink(missing_ok=True)
     shutil.rmtree(work)
 
@@ -110,12 +112,15 @@ def check_alignments(given: TrainingInput) -> TransitionModel:
         raise KernelamError(f"{given.folder} is an alignment directory; train into another one")
     if (given.folder / "final.mdl").exists() and not is_posterior(given.folder):
         raise KernelamError(f"{given.folder}/final.mdl is a GMM, which would be lost; train into another directory")
+    if (given.folder / "utt2spk").exists():
+        raise KernelamError(f"{given.folder} is a data directory; train into another one")
     transitions, heldout = (TransitionModel.load(ali / "final.mdl") for ali in (given.ali, given.heldout_ali))
     if transitions.tuples != heldout.tuples:
         raise KernelamError(
             f"{given.ali}/final.mdl and {given.heldout_ali}/final.mdl number the states differently:"
             " both alignments must come from one model"
         )
+    check_tree(ContextTree.load(given.ali / "tree"), transitions, f"{given.ali}: ")
     check_phones(given.lang / "phones.txt", given.ali / "phones.txt")
     return transitions
 
@@ -129,7 +134,7 @@ def pack(data: Path, ali: Path, transitions: TransitionModel, pipeline: Pipeline
     if not utts:
         raise KernelamError(f"{data} and {ali} have no utterance in common")
     if missing := [utt for utt in features if utt not in alignments]:
-        say(f"{len(missing)} of {len(features)} utterances of {data} are not aligned in {ali}, {missing[0]} first")
+        warn(f"{len(missing)} of {len(features)} utterances of {data} are not aligned in {ali}, {missing[0]} first")
     labels = {utt: transitions.ali_to_pdf(alignments[utt]) for utt in utts}
     return FrameStore.build(folder, ((utt, features[utt]) for utt in progress(utts, f"packing {data}")), labels)
 

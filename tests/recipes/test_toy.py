@@ -129,6 +129,17 @@ def test_the_words_come_out(toy):
     assert "DNN, 2 × 32 tanh" in table
 
 
+def test_weights_that_were_tuned_outside_the_grid_are_tried_too(copy, shell):
+    tuned = json.loads((copy / "exp/mono/decode_dev/scoring_kaldi/result.json").read_text())["lmwt"]
+    done = shell(
+        f"$k/steps/score.sh --min-lmwt {tuned + 3} --max-lmwt {tuned + 4} --tuned-on exp/mono/decode_dev"
+        " data/test exp/mono/graph exp/mono/decode_test",
+        copy,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads((copy / "exp/mono/decode_test/scoring_kaldi/result.json").read_text())["lmwt"] == tuned
+
+
 def test_a_kernel_model_realigns_and_trains_on_its_own_alignments(copy, shell):
     done = shell(
         """for x in train heldout; do $k/steps/align.sh --nj $nj data/$x data/lang exp/kernel exp/kernel_ali_$x; done

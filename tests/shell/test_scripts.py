@@ -111,18 +111,23 @@ def test_training(run: Run, tmp_path: Path, kind: str) -> None:
         ("steps/decode.sh", ["data", "data", "data/exp"], ["num_jobs", "lat.9.gz", "wer_7_0.0", "scoring_kaldi"]),
     ],
 )
-def test_what_an_earlier_run_left_is_gone_when_jobs_fail(
+def test_what_an_earlier_run_made_stays_until_jobs_end_well(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, args: list[str], old: list[str]
 ) -> None:
-    monkeypatch.setenv("FAIL", "1")
     folder = tmp_path / args[-1]
     folder.mkdir()
     for name in old:
         (folder / name).write_text("9\n")
+    monkeypatch.setenv("FAIL", "1")
     failed = run(script, "--nj", "1", *args)
     assert failed.returncode == 1
     assert "job failed" in failed.stderr
-    assert not [name for name in old if (folder / name).exists()]
+    assert all((folder / name).read_text() == "9\n" for name in old)
+    monkeypatch.delenv("FAIL")
+    run(script, "--nj", "1", *args)
+    assert (folder / "num_jobs").read_text() == "1\n"
+    assert not [name for name in old if name != "num_jobs" and (folder / name).exists()]
+    assert not (folder / ".new").exists()
 
 
 def listing(folder: Path) -> dict[str, bytes]:
