@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from kernelam.cli.values import ABOVE_ZERO, PATH, Number, check_folder
+from kernelam.cli.values import ABOVE_ZERO, PATH, Number, check_output
 
 
 @click.command()
@@ -44,7 +44,7 @@ def command(
     from kernelam.kaldi.alignment import write_alignments
     from kernelam.models import load_model
 
-    check_folder(out)
+    check_output(out)
     folder = model.parent if model.is_file() else model
     check_phones(lang / "phones.txt", folder / "phones.txt")
     transitions = TransitionModel.load(model if model.is_file() else model / "final.mdl")

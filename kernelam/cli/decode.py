@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from kernelam.cli.values import ABOVE_ZERO, COUNT, PATH, POSITIVE, check_folder
+from kernelam.cli.values import ABOVE_ZERO, COUNT, PATH, POSITIVE, check_output
 
 
 @click.command()
@@ -44,7 +44,7 @@ def command(
     from kernelam.hmm.graph import read_graph
     from kernelam.kaldi.lattices import write_lattice
 
-    check_folder(out)
+    check_output(out)
     if decoder == "kaldi":
         find_program()
     scorer, transitions = open_model(graph, model, device, transform_dir)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from kernelam.cli.values import PATH, check_folder
+from kernelam.cli.values import PATH, check_output
 
 
 @click.command()
@@ -15,20 +15,17 @@ from kernelam.cli.values import PATH, check_folder
 @click.argument("output", metavar="ark:-|FILE")
 def command(device: str, transform_dir: Path | None, model: str, data: str, output: str) -> None:
     """Write the log-likelihoods of DATA under MODEL as an archive that Kaldi's latgen-faster-mapped reads."""
-    import re
     import sys
 
     from kernelam.decoding.likelihoods import check_likelihoods
-    from kernelam.errors import KernelamError
     from kernelam.files import replacing
     from kernelam.kaldi.ark import write_matrix
     from kernelam.models import load_model
     from kernelam.progress import progress
 
     name = output.removeprefix("ark:")
-    if re.match(r"[a-z,]+:", name) or "|" in name:
-        raise KernelamError(f"{output}: write to ark:-, ark:FILE or FILE; other ways are not supported")
-    check_folder(name)
+    if name != "-":
+        check_output(name, "ark:-, ark:FILE or FILE")
     scorer = load_model(model, device, transform_dir)
     features = scorer.open(data)
     score = scorer.log_likelihoods

@@ -1,16 +1,30 @@
 """Best paths, N-best lists, confidences, word times and oracles of lattices."""
 
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
+
+from kernelam.cli.values import PATH, check_output
 
 if TYPE_CHECKING:
     from kernelam.kaldi.lattice import Lattice
 
-PATH = click.Path(path_type=Path)
 Command = Callable[..., Any]
+
+
+def _checked(_context: click.Context, _option: click.Parameter, path: Path | None) -> Path | None:
+    """An option that names an output, looked at before anything is read."""
+    if path is not None:
+        check_output(path)
+    return path
+
+
+# Every argument is read: an output is an option, so that no list of lattices can end in one by mistake.
+OUTPUT = click.option("--output", type=PATH, callback=_checked, help="File of the result, instead of standard output.")
 
 
 @click.group()
@@ -27,6 +41,18 @@ def _weighted(function: Command) -> Command:
     for option in reversed(options):
         function = option(function)
     return function
+
+
+def _writing(output: Path | None) -> AbstractContextManager[IO[bytes]]:
+    """The file `output`, whole or not there, or standard output."""
+    from kernelam.files import replacing
+
+    return nullcontext(sys.stdout.buffer) if output is None else replacing(output)
+
+
+def _write_table(output: Path | None, table: dict[str, str]) -> None:
+    with _writing(output) as stream:
+        stream.writelines(f"{utt} {table[utt]}".rstrip().encode() + b"\n" for utt in sorted(table))
 
 
 def _each(lattices: tuple[Path, ...]) -> "Iterator[tuple[str, Lattice]]":
@@ -62,101 +88,99 @@ def _speller(words: Path | None) -> Callable[[str, int], str]:
 
 @command.command()
 @_weighted
-@click.option("--ali", type=PATH, help="Also write the transition-ids of each path here.")
+@OUTPUT
+@click.option("--ali", type=PATH, callback=_checked, help="Also write the transition-ids of each path here.")
 @click.argument("lattices", type=PATH, nargs=-1, required=True)
-@click.argument("out", type=PATH)
-def best(lmwt: float, wip: float, words: Path | None, ali: Path | None, lattices: tuple[Path, ...], out: Path) -> None:
-    """The words of the best path of each of LATTICES, lines `utterance words` in OUT."""
+def best(
+    lmwt: float, wip: float, words: Path | None, output: Path | None, ali: Path | None, lattices: tuple[Path, ...]
+) -> None:
+    """The words of the best path of each of LATTICES, lines `utterance words`."""
     from kernelam.decoding.lattice import best_path, path_alignment, path_words
     from kernelam.kaldi.alignment import write_alignments
-    from kernelam.kaldi.tables import write_table
 
     spell, table, alignments = _speller(words), {}, {}
     for utt, lattice in _each(lattices):
         path = best_path(lattice, lmwt, wip)
         table[utt] = " ".join(spell(utt, word) for word in path_words(lattice, path))
         alignments[utt] = path_alignment(lattice, path)
-    write_table(out, table)
+    _write_table(output, table)
     if ali:
         write_alignments(ali, alignments)
 
 
 @command.command()
 @_weighted
+@OUTPUT
 @click.option("--n", type=click.IntRange(1), default=10, help="Word strings an utterance at most.")
 @click.argument("lattices", type=PATH, nargs=-1, required=True)
-@click.argument("out", type=PATH)
-def nbest(lmwt: float, wip: float, words: Path | None, n: int, lattices: tuple[Path, ...], out: Path) -> None:
+def nbest(lmwt: float, wip: float, words: Path | None, output: Path | None, n: int, lattices: tuple[Path, ...]) -> None:
     """The best different word strings of each of LATTICES, lines `utterance-rank graph-cost acoustic-cost words`."""
     from itertools import islice
 
     from kernelam.decoding.lattice import path_costs, path_words
     from kernelam.decoding.nbest import best_strings
-    from kernelam.files import replacing
 
     spell = _speller(words)
-    with replacing(out, "w") as stream:
+    with _writing(output) as stream:
         for utt, lattice in _each(lattices):
             for rank, (strings, path) in enumerate(islice(best_strings(lattice, lmwt, wip), n), 1):
                 costs = (f"{cost:.6g}" for cost in path_costs(strings, path))
                 names = (spell(utt, word) for word in path_words(strings, path))
-                stream.write(" ".join([f"{utt}-{rank}", *costs, *names]) + "\n")
+                stream.write(" ".join([f"{utt}-{rank}", *costs, *names]).encode() + b"\n")
 
 
 @command.command()
 @_weighted
+@OUTPUT
 @click.argument("lattices", type=PATH, nargs=-1, required=True)
-@click.argument("out", type=PATH)
-def mbr(lmwt: float, wip: float, words: Path | None, lattices: tuple[Path, ...], out: Path) -> None:
-    """The word string of least expected errors of each of LATTICES, lines `utterance word confidence …` in OUT."""
+def mbr(lmwt: float, wip: float, words: Path | None, output: Path | None, lattices: tuple[Path, ...]) -> None:
+    """The word string of least expected errors of each of LATTICES, lines `utterance word confidence …`."""
     from kernelam.decoding.mbr import minimum_bayes_risk
-    from kernelam.kaldi.tables import write_table
 
     spell, table = _speller(words), {}
     for utt, lattice in _each(lattices):
         found = minimum_bayes_risk(lattice, lmwt, wip)
         table[utt] = " ".join(f"{spell(utt, item.word)} {item.confidence:.3f}" for item in found)
-    write_table(out, table)
+    _write_table(output, table)
 
 
 @command.command()
 @_weighted
+@OUTPUT
 @click.option("--mbr", "risk", type=bool, default=True, help="Words of least expected errors; else of the best path.")
 @click.option("--frame-shift", default=0.01, help="Seconds a frame.")
 @click.argument("model", type=PATH)
 @click.argument("lang", type=PATH)
 @click.argument("lattices", type=PATH, nargs=-1, required=True)
-@click.argument("out", type=PATH)
 def ctm(
     lmwt: float,
     wip: float,
     words: Path | None,
+    output: Path | None,
     risk: bool,
     frame_shift: float,
     model: Path,
     lang: Path,
     lattices: tuple[Path, ...],
-    out: Path,
 ) -> None:
-    """Words with times and confidences, lines `utterance 1 begin duration word confidence` in OUT.
+    """Words with times and confidences, lines `utterance 1 begin duration word confidence`.
 
     MODEL is a final.mdl or the directory of one; LANG has phones/word_boundary.int or phones/align_lexicon.int.
     """
     from kernelam.decoding.mbr import minimum_bayes_risk
     from kernelam.decoding.words import WordAligner, read_rule
-    from kernelam.files import replacing
     from kernelam.hmm.transitions import TransitionModel
 
     spell = _speller(words)
     transitions = TransitionModel.load(model / "final.mdl" if model.is_dir() else model)
     aligner = WordAligner(transitions, read_rule(lang / "phones"))
-    with replacing(out, "w") as stream:
+    with _writing(output) as stream:
         for utt, lattice in _each(lattices):
             aligned = aligner.align(lattice, f"the lattice of {utt}")
             for item in minimum_bayes_risk(aligned, lmwt, wip, risk):
                 begin, end = item.begin * frame_shift, item.end * frame_shift
                 name = spell(utt, item.word)
-                stream.write(f"{utt} 1 {begin:.2f} {end - begin:.2f} {name} {item.confidence:.2f}\n")
+                stream.write(f"{utt} 1 {begin:.2f} {end - begin:.2f} {name} {item.confidence:.2f}\n".encode())
 
 
 @command.command()
@@ -171,7 +195,7 @@ def depth(lattices: tuple[Path, ...]) -> None:
 
 
 @command.command()
-@click.option("--out", type=PATH, help="Also write the words of the closest paths here.")
+@click.option("--out", type=PATH, callback=_checked, help="Also write the words of the closest paths here.")
 @click.argument("words", type=PATH)
 @click.argument("text", type=PATH)
 @click.argument("lattices", type=PATH, nargs=-1, required=True)
@@ -196,15 +220,14 @@ def oracle(out: Path | None, words: Path, text: Path, lattices: tuple[Path, ...]
 
 
 @command.command()
+@OUTPUT
 @click.option("--binary", type=bool, default=True, help="Binary or text.")
 @click.argument("lattices", type=PATH, nargs=-1, required=True)
-@click.argument("out", type=PATH)
-def copy(binary: bool, lattices: tuple[Path, ...], out: Path) -> None:
-    """LATTICES as one archive OUT, gzipped if its name ends so, in binary or text."""
-    from kernelam.files import replacing
+def copy(output: Path | None, binary: bool, lattices: tuple[Path, ...]) -> None:
+    """LATTICES as one archive, in binary or text, gzipped if the name of the output ends in .gz."""
     from kernelam.kaldi.lattices import read_lattices, write_lattice
 
-    with replacing(out) as stream:
+    with _writing(output) as stream:
         for path in lattices:
             for utt, lattice in read_lattices(path, sort=False):
                 write_lattice(stream, utt, lattice, binary)

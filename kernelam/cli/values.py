@@ -1,6 +1,7 @@
 """Values of options and arguments that click has no type for."""
 
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -41,8 +42,15 @@ def numbers(kind: Callable[[str], T], text: str) -> list[T]:
     return values
 
 
-def check_folder(archive: str | Path) -> None:
-    """An archive is written into a folder that is there, as by Kaldi's programs; only directories are made."""
-    folder = Path(archive).parent
+def check_output(output: str | Path, ways: str = "a FILE") -> None:
+    """Only files are written, `ways` says how they are named; not Kaldi's `ark:…`, `scp:…`, pipes and `-`.
+
+    A file is written into a folder that is there, as by Kaldi's programs; only directories are made.
+    """
+    name, folder = str(output), Path(output).parent
+    if name == "-" or "|" in name or re.match(r"[a-z,]+:", name):
+        raise KernelamError(f"{name}: write to {ways}; other ways are not supported")
     if not folder.is_dir():
-        raise KernelamError(f"cannot write {archive}: there is no folder {folder}")
+        raise KernelamError(f"cannot write {name}: there is no folder {folder}")
+    if Path(output).exists() and not Path(output).is_file():
+        raise KernelamError(f"cannot write {name}: it is there and is no file")

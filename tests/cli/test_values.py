@@ -5,7 +5,7 @@ import click
 import pytest
 
 from kernelam.cli.mistakes import sentence
-from kernelam.cli.values import ABOVE_ZERO, Number, check_folder, numbers
+from kernelam.cli.values import ABOVE_ZERO, Number, check_output, numbers
 from kernelam.errors import KernelamError
 
 
@@ -36,12 +36,26 @@ def test_what_is_no_number(kind: click.ParamType, text: str, expected: str) -> N
     assert sentence(caught.value) == expected
 
 
-def test_folders_of_archives(tmp_path: Path) -> None:
-    check_folder("-")
-    check_folder("a.ark")
-    check_folder(tmp_path / "a.ark")
+def test_files_and_their_folders(tmp_path: Path) -> None:
+    check_output("a.ark")
+    check_output(tmp_path / "a.ark")
+    (tmp_path / "a.ark").touch()
+    check_output(tmp_path / "a.ark")
     with pytest.raises(KernelamError, match=r"cannot write (.*)/none/a.ark: there is no folder \1/none"):
-        check_folder(tmp_path / "none/a.ark")
+        check_output(tmp_path / "none/a.ark")
+    for name in (tmp_path, Path(), "/dev/null"):
+        with pytest.raises(KernelamError, match=f"cannot write {name}: it is there and is no file"):
+            check_output(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["-", "ark:-", "ark:a.ark", "scp:a.scp", "ark,t:-", "ark,scp:a,b", "| gzip > a", "a|b"]
+)
+def test_what_is_no_name_of_a_file(name: str) -> None:
+    for output in (name, Path(name)):
+        with pytest.raises(KernelamError) as caught:
+            check_output(output)
+        assert str(caught.value) == f"{name}: write to a FILE; other ways are not supported"
 
 
 @pytest.mark.parametrize(
@@ -52,4 +66,19 @@ def test_commands_look_at_the_folder_of_their_archive_first(kernelam: Callable, 
     run = kernelam(*words.split(), cwd=tmp_path)
     assert run.returncode == 1
     assert run.stderr == f"kernelam {words.split()[0]}: cannot write none/a.ark: there is no folder none\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "ways"),
+    [
+        ("forward model data ark,t:-", "ark:-, ark:FILE or FILE"),
+        ("align model data lang ark,t:-", "a FILE"),
+        ("decode graph model data ark,t:-", "a FILE"),
+    ],
+)
+def test_commands_make_no_files_of_other_ways(kernelam: Callable, tmp_path: Path, words: str, ways: str) -> None:
+    run = kernelam(*words.split(), cwd=tmp_path)
+    assert run.returncode == 1
+    assert run.stderr == f"kernelam {words.split()[0]}: ark,t:-: write to {ways}; other ways are not supported\n"
     assert list(tmp_path.iterdir()) == []
