@@ -41,7 +41,7 @@ fi
 $cmd JOB=1:"$nj" "$dir/log/align.JOB.log" \
     kernelam align $scale_opts --boost-silence "$boost_silence" --device "$device" \
     ${transform_dir:+--transform-dir "$transform_dir"} "$src" "$dir/split${nj}utt/JOB" "$lang" "$new/ali.JOB.gz"
-warnings "$dir/log/align" "$nj"
+for ((job = 1; job <= nj; job++)); do warnings "$dir/log/align.$job.log"; done
 rm -f "$dir"/num_jobs "$dir"/ali.*.gz "$dir"/trans.* "${own[@]/#/$dir/}"
 publish "$new" "$dir"
 echo "$nj" > "$dir/num_jobs"

@@ -37,7 +37,7 @@ $cmd JOB=1:"$nj" "$dir/log/decode.JOB.log" \
     --max-active "$max_active" --min-active "$min_active" --decoder "$decoder" --device "$device" \
     ${transform_dir:+--transform-dir "$transform_dir"} \
     "$graph" "$src" "$dir/split${nj}utt/JOB" "$new/lat.JOB.gz"
-warnings "$dir/log/decode" "$nj"
+for ((job = 1; job <= nj; job++)); do warnings "$dir/log/decode.$job.log"; done
 rm -rf "$dir"/num_jobs "$dir"/lat.*.gz "$dir"/wer_* "$dir"/scoring_kaldi
 publish "$new" "$dir"
 echo "$nj" > "$dir/num_jobs"

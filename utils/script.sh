@@ -8,8 +8,9 @@
 #   usage 2                # how many arguments must be left; then the environment is set up
 #   set -- "${args[@]}"    # $1, $2, … are now the arguments
 #
-# It gives `root` (the toolkit's folder, wherever the script is called from), jobs_of, publish, warnings, and parse_options, die, need and
-# cores of options.sh. The environment of path.sh comes last: --help and mistakes are answered before anything is installed.
+# It gives `root` (the toolkit's folder, wherever the script is called from), jobs_of, publish and warnings, and
+# parse_options, die, need and cores of options.sh. The environment of path.sh comes last: --help and mistakes are
+# answered before anything is installed.
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd -P)
 case " $* " in *" --help "* | *" -h "*) ;; *) echo "$0$(printf ' %q' "$@")" >&2 ;; esac
 . "$root/utils/options.sh"
@@ -21,9 +22,8 @@ usage() {  # usage N [M]: as in options.sh
     command -v "${program%% *}" > /dev/null || die "--cmd: there is no program ${program%% *}"
 }
 
-warnings() {  # warnings LOG N: the warnings in LOG.1.log … LOG.N.log, of jobs that ended well
-    local job
-    for ((job = 1; job <= $2; job++)); do grep -h '^warning: ' "$1.$job.log" >&2 || true; done
+warnings() {  # warnings LOG…: what jobs that ended well warned of
+    awk '/^warning: /' "$@" >&2
 }
 
 publish() {  # publish NEW DIR: what is in NEW moves to DIR

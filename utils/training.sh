@@ -26,6 +26,6 @@ train() {  # train KIND OPTIONS…: kernelam train with these options and the sh
         --splice "$splice" \
         --rates "$rates" --search-frames "$search_frames" --max-epochs "$max_epochs" --max-halvings "$max_halvings" \
         --metric "$metric" --seed "$seed" --device "$device" "${args[@]}"
-    grep '^warning: ' "$dir/log/train.log" >&2 || true
+    warnings "$dir/log/train.log"
     echo "$0: trained $dir" >&2
 }

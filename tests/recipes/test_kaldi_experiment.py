@@ -13,7 +13,7 @@ STORY = """
 search="--nj 2 --beam 10 --lattice-beam 5 --acwt 0.2"
 scoring="--min-lmwt 1 --max-lmwt 6 --units $out/to39"
 $k/steps/train_kernel.sh --num-features 300 --rates "8 16" --max-epochs 8 --num-threads 1 \\
-    data-fmllr-tri3/train data-fmllr-tri3/dev data/lang exp/tri3_ali exp/tri3_ali_dev $out/kernel
+    --cmvn-opts "--norm-means=true" data-fmllr-tri3/train data-fmllr-tri3/dev data/lang exp/tri3_ali exp/tri3_ali_dev $out/kernel
 $k/steps/decode.sh $search --scoring-opts "$scoring" \\
     exp/tri3/graph data-fmllr-tri3/dev $out/kernel/decode_dev
 $k/steps/decode.sh $search --scoring-opts "$scoring" \\
@@ -61,6 +61,7 @@ def test_from_alignments_to_an_error_rate(place, root, corpora):
     done = run(STORY, root, place)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "another toolkit" not in done.stderr
+    assert "\nwarning: data-fmllr-tri3/train has no cmvn.scp: its features are taken without CMVN\n" in done.stderr
     assert (listing(place[0]), listing(corpora / "kaldi-timit-sample")) == before
     result = json.loads((place[1] / "kernel/decode_test/scoring_kaldi/result.json").read_text())
     assert done.stdout.splitlines()[-1].startswith(f"%WER {100 * result['rate']:.2f} [ {result['errors']} / 880,")
@@ -89,20 +90,13 @@ def test_a_model_and_a_graph_of_different_trees(place, root, tmp_path):
     if not (place[1] / "kernel/model.json").exists():
         pytest.skip("the model was not trained")
     shutil.copytree(place[1] / "kernel", tmp_path / "kernel")
-    done = run(
-        f". $k/path.sh; $k/steps/decode.sh --nj 1 exp/tri1/graph data-fmllr-tri3/test {tmp_path}/kernel/decode_x",
-        root,
-        place,
-    )
+    decode = f". $k/path.sh; $k/steps/decode.sh --nj 1 exp/tri1/graph data-fmllr-tri3/test {tmp_path}/kernel/decode_x"
+    done = run(decode, root, place)
     assert done.returncode == 1
     assert "num_pdfs says 128" in done.stderr
     assert "final.mdl has 208 pdfs: the graph is of another tree" in done.stderr
     assert not list((tmp_path / "kernel/decode_x").glob("lat.*"))
     shutil.copy(place[0] / "exp/tri1/final.mdl", tmp_path / "kernel/final.mdl")
-    done = run(
-        f". $k/path.sh; $k/steps/decode.sh --nj 1 exp/tri1/graph data-fmllr-tri3/test {tmp_path}/kernel/decode_x",
-        root,
-        place,
-    )
+    done = run(decode, root, place)
     assert done.returncode == 1
     assert "kernel/final.mdl is not the file that" in done.stderr
