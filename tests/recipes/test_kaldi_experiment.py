@@ -13,7 +13,8 @@ STORY = """
 search="--nj 2 --beam 10 --lattice-beam 5 --acwt 0.2"
 scoring="--min-lmwt 1 --max-lmwt 6 --units $out/to39"
 $k/steps/train_kernel.sh --num-features 300 --rates "8 16" --max-epochs 8 --num-threads 1 \\
-    --cmvn-opts "--norm-means=true" data-fmllr-tri3/train data-fmllr-tri3/dev data/lang exp/tri3_ali exp/tri3_ali_dev $out/kernel
+    --cmvn-opts "--norm-means=true" \\
+    data-fmllr-tri3/train data-fmllr-tri3/dev data/lang exp/tri3_ali exp/tri3_ali_dev $out/kernel
 $k/steps/decode.sh $search --scoring-opts "$scoring" \\
     exp/tri3/graph data-fmllr-tri3/dev $out/kernel/decode_dev
 $k/steps/decode.sh $search --scoring-opts "$scoring" \\
