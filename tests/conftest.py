@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-settings.register_profile("kernelam", deadline=None)  # the first example pays for imports and compilation
+# The first example pays for imports and compilation. One commit, one result; --hypothesis-profile=explore looks further.
+settings.register_profile("kernelam", deadline=None, derandomize=True)
+settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.load_profile("kernelam")
 
 ROOT = Path(__file__).resolve().parent.parent

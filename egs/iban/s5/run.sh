@@ -41,7 +41,7 @@ train_model() {  # train_model SCRIPT DIR OPTIONS…
 }
 
 if stage 5 "kernel model: Gaussian random Fourier features"; then
-    train_model train_kernel.sh exp/kernel --num-features 5000 --bandwidth 0.6 --bottleneck 128 --rates "2 4 8"
+    train_model train_kernel.sh exp/kernel --num-features 5000 --bandwidth 0.6 --bottleneck 128 --rates "4 8 16"
 fi
 
 if stage 6 "DNN: tanh units"; then
