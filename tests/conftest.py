@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# The first example pays for imports and compilation. One commit, one result; --hypothesis-profile=explore looks further.
+# The first example pays for imports and compilation. One commit, one result; --hypothesis-profile=explore looks on.
 settings.register_profile("kernelam", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.load_profile("kernelam")
