@@ -16,6 +16,7 @@ from kernelam.errors import KernelamError
 COMMANDS = {
     "align": "Align transcripts with frames by a trained model.",
     "bench": "Measure speed against a named peer.",
+    "combine": "Combine trained models into one.",
     "data": "Copy, combine, fix, split, subset data directories.",
     "decode": "Turn features into lattices with a model and a graph.",
     "doctor": "Report what this machine has and what is missing.",

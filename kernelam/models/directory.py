@@ -12,6 +12,7 @@ from kernelam.errors import KernelamError
 from kernelam.frontend.pipeline import Pipeline
 from kernelam.kaldi.counts import read_counts, write_counts
 from kernelam.models.arrays import read_arrays, write_arrays
+from kernelam.models.combination import Combination
 from kernelam.models.description import describe, write_description
 from kernelam.models.dnn import Dnn
 from kernelam.models.posterior import Inputs, PosteriorModel, find_device
@@ -20,7 +21,7 @@ from kernelam.models.softmax import KernelSoftmax
 STATES = ("final.mdl", "tree", "phones.txt")
 """Of the alignment directory, what a model directory keeps too; and final.mat where its features need it."""
 
-KINDS: dict[str, type[PosteriorModel]] = {model.kind: model for model in (KernelSoftmax, Dnn)}
+KINDS: dict[str, type[PosteriorModel]] = {model.kind: model for model in (KernelSoftmax, Dnn, Combination)}
 
 
 def save_model(folder: Path, model: PosteriorModel, about: dict[str, Any], beside: Sequence[Path] = ()) -> None:

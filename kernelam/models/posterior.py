@@ -1,4 +1,4 @@
-"""Models of p(class | x), which training fits by its gradient and decoding divides by priors."""
+"""Models of p(class | x), which decoding divides by priors."""
 
 import re
 from abc import abstractmethod
@@ -62,13 +62,17 @@ class PosteriorModel(AcousticModel):
     def logits(self, x: Tensor) -> Tensor:
         """Unnormalised log posteriors, batch × classes."""
 
-    @abstractmethod
-    def step(self, x: Tensor, labels: Tensor, rate: float) -> Tensor:
-        """One step of stochastic gradient descent on the mean log loss of a batch; returns its summed loss."""
+    def step(self, x: Tensor, labels: Tensor, rate: float, l2: float = 0.0) -> Tensor:
+        """One step of stochastic gradient descent on the mean log loss of a batch, plus l2/2 times the squares of all
+        weights but biases; returns its summed loss.
 
-    @abstractmethod
+        A kind that is not fitted by its gradient has neither this nor `initialise`.
+        """
+        raise NotImplementedError
+
     def initialise(self, seed: int) -> None:
         """Set the parameters to where training starts."""
+        raise NotImplementedError
 
     @abstractmethod
     def config(self) -> dict[str, Any]:

@@ -1,0 +1,25 @@
+"""Combine trained models into one."""
+
+from pathlib import Path
+
+import click
+
+from kernelam.cli.values import PATH
+
+
+@click.command()
+@click.option("--weights", default="", help="One for each model, e.g. '0.4 0.6'; without, they are fitted.")
+@click.option("--device", default="cpu", help="cpu or cuda.")
+@click.argument("data", type=PATH)
+@click.argument("lang", type=PATH)
+@click.argument("ali", type=PATH)
+@click.argument("models", type=PATH, nargs=-1, required=True)
+@click.argument("folder", type=PATH)
+def command(
+    weights: str, device: str, data: Path, lang: Path, ali: Path, models: tuple[Path, ...], folder: Path
+) -> None:
+    """Add the logits of MODELS, with weights of maximum likelihood on the frames of DATA and their labels in ALI."""
+    from kernelam.cli.values import numbers
+    from kernelam.training.combination import CombinationInput, combine
+
+    combine(CombinationInput(data, lang, ali, models, folder), numbers(float, weights) if weights else None, device)

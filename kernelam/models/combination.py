@@ -1,0 +1,106 @@
+"""Trained models whose logits are added with weights (lu2014, eq. 11, and its combination of kernel model and DNN)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kernelam.errors import KernelamError
+from kernelam.frontend.pipeline import Pipeline
+from kernelam.models.posterior import Inputs, PosteriorModel
+
+
+class Combination(PosteriorModel):
+    """p(y | x) ∝ exp(Σ_i a_i f_i(x)_y), a_i ≥ 0, with f_i the logits of the fixed member i; a_i = √α_i in the paper.
+
+    Logits are known up to a constant of each frame; in the sum it is again one, and p is the same as with log p_i.
+
+    The input is of the widest context, neither shifted nor scaled: each member takes the frames of its own context out
+    of it and normalises them in its own way. Frames at the ends of an utterance stay clamped, so that a member sees
+    what it was trained on.
+    """
+
+    kind = "combination"
+
+    def __init__(self, members: Sequence[PosteriorModel], weights: Sequence[float], *common: Any) -> None:
+        super().__init__(*common)
+        if len(weights) != len(members):
+            raise KernelamError(f"there are {len(weights)} weights for {len(members)} models")
+        if not all(weight >= 0 for weight in weights) or not any(weights):
+            raise KernelamError(
+                f"the weights {' '.join(f'{weight:g}' for weight in weights)} cannot be used: they must be at least 0,"
+                " and one of them more"
+            )
+        self.members, self.weights = list(members), [float(weight) for weight in weights]
+
+    @classmethod
+    def of(cls, members: Sequence[PosteriorModel], weights: Sequence[float]) -> "Combination":
+        """Of models of the same classes and features; the class counts are those of the first."""
+        first = members[0]
+        left, right = (max(member.inputs.context[side] for member in members) for side in (0, 1))
+        nothing = np.zeros(first.feature_dim, np.float32), np.ones(first.feature_dim, np.float32)
+        return cls(members, weights, first.pipeline, Inputs((left, right), *nothing), first.counts, first.device)
+
+    def _input_of(self, member: PosteriorModel, x: Tensor) -> Tensor:
+        frames = x.view(len(x), -1, self.feature_dim)
+        (wide, _), (left, right) = self.inputs.context, member.inputs.context
+        mean, scale = (torch.from_numpy(array).to(x.device) for array in (member.inputs.mean, member.inputs.scale))
+        return ((frames[:, wide - left : wide + 1 + right] - mean) * scale).view(len(x), -1)
+
+    @torch.no_grad()
+    def logits_of_members(self, x: Tensor) -> Tensor:
+        """f_i(x)_y, members × batch × classes."""
+        return torch.stack([member.logits(self._input_of(member, x)) for member in self.members])
+
+    @torch.no_grad()
+    def logits(self, x: Tensor) -> Tensor:
+        """A member without weight is left out, and costs nothing."""
+        total = torch.zeros(len(x), self.num_classes, device=x.device)
+        for weight, member in zip(self.weights, self.members, strict=True):
+            if weight:
+                total.add_(member.logits(self._input_of(member, x)), alpha=weight)
+        return total
+
+    def num_parameters(self) -> int:
+        return len(self.weights) + sum(member.num_parameters() for member in self.members)
+
+    def config(self) -> dict[str, Any]:
+        members = [
+            {"kind": member.kind, "config": member.config(), "context": member.inputs.context}
+            for member in self.members
+        ]
+        return {"weights": self.weights, "members": members}
+
+    def arrays(self) -> dict[str, Tensor]:
+        """Those of member i, and the mean and scale of its input, have names that start with `i.`."""
+        found: dict[str, Tensor] = {}
+        for number, member in enumerate(self.members):
+            mean, scale = (torch.from_numpy(array) for array in (member.inputs.mean, member.inputs.scale))
+            own = member.arrays() | {"input.mean": mean, "input.scale": scale}
+            found |= {f"{number}.{name}": array for name, array in own.items()}
+        return found
+
+    @classmethod
+    def restore(cls, config: dict[str, Any], arrays: dict[str, Tensor], *common: Any) -> "Combination":
+        pipeline, _, counts, device = common
+        members = [
+            _restore_member(about, _below(arrays, f"{number}."), pipeline, counts, device)
+            for number, about in enumerate(config["members"])
+        ]
+        return cls(members, config["weights"], *common)
+
+
+def _below(arrays: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _restore_member(
+    about: dict[str, Any], arrays: dict[str, Tensor], pipeline: Pipeline, counts: np.ndarray, device: torch.device
+) -> PosteriorModel:
+    from kernelam.models.directory import KINDS  # which has this kind too
+
+    mean, scale = (arrays.pop(f"input.{name}").numpy() for name in ("mean", "scale"))
+    inputs = Inputs(tuple(about["context"]), mean, scale)
+    return KINDS[about["kind"]].restore(about["config"], arrays, pipeline, inputs, counts, device)
