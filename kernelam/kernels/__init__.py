@@ -1,16 +1,47 @@
-"""Kernels: the exact function beside its random feature map. Knows no speech."""
+"""Kernels: the exact function beside its random feature map. Knows no speech.
 
-from kernelam.errors import KernelamError
-from kernelam.kernels.base import FeatureMap, FourierFeatures, Kernel, ShiftInvariant
-from kernelam.kernels.gaussian import Gaussian
+What needs PyTorch is imported when it is first asked for: reading a kernel expression does not.
+"""
 
-__all__ = ["KERNELS", "FeatureMap", "FourierFeatures", "Gaussian", "Kernel", "ShiftInvariant", "kernel_class"]
+from typing import TYPE_CHECKING, Any
 
-KERNELS: dict[str, type[Gaussian]] = {"gaussian": Gaussian}
+if TYPE_CHECKING:
+    from kernelam.kernels.registry import (
+        ArcCosine,
+        Composition,
+        FeatureMap,
+        Gaussian,
+        Kernel,
+        Laplacian,
+        Linear,
+        Polynomial,
+        Posteriors,
+        Product,
+        SparseGaussian,
+        Sum,
+        kernel_from,
+    )
+
+__all__ = [
+    "ArcCosine",
+    "Composition",
+    "FeatureMap",
+    "Gaussian",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "Polynomial",
+    "Posteriors",
+    "Product",
+    "SparseGaussian",
+    "Sum",
+    "kernel_from",
+]
 
 
-def kernel_class(name: str) -> type[Gaussian]:
-    """The kernel of that name; an unknown one is a sentence that lists the known."""
-    if name not in KERNELS:
-        raise KernelamError(f"no kernel is called {name}; there are {', '.join(sorted(KERNELS))}")
-    return KERNELS[name]
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from kernelam.kernels import registry
+
+    return getattr(registry, name)

@@ -1,7 +1,10 @@
 """What a kernel is: an exact function, and for most of them a random feature map that approximates it."""
 
-import math
+import copy
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -11,29 +14,132 @@ from kernelam.errors import KernelamError
 from kernelam.randomness import stream
 
 BLOCK = 500
-"""Frequencies drawn from one state of the generator: block i of a seed is the same whoever draws it."""
+"""Columns drawn from one state of the generator: block i of a seed is the same whoever draws it."""
+
+PLANS = ("paired", "independent", "orthogonal")
+"""paired: cosine and sine of each frequency, at half the projections and with less error than `independent`, the
+papers' cos(ωᵀx + b). orthogonal: pairs of frequencies whose directions are orthogonal within a block. A map without
+frequencies (arc-cosine) has no pairs, and takes the first two for the same."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Which random numbers: those of a seed, by a plan, from a block on. A part of a nested kernel has its own."""
+
+    seed: int
+    plan: str = "paired"
+    first_block: int = 0
+    purpose: str = "frequencies"
+
+    def part(self, name: str | int) -> "Draw":
+        return replace(self, purpose=f"{self.purpose}.{name}")
+
+    def inner(self) -> "Draw":
+        """For an inner map, which is the same and whole for all who draw parts of the outer one."""
+        return replace(self.part("inner"), first_block=0)
+
+    def blocks(self, columns: int) -> Iterator[tuple[np.random.Generator, int]]:
+        """The generator of each block that `columns` columns take, and how many of its BLOCK columns are taken."""
+        for start in range(0, columns, BLOCK):
+            yield stream(self.seed, self.purpose, self.first_block + start // BLOCK), min(BLOCK, columns - start)
 
 
 class Kernel(ABC):
-    """A positive definite function k(x, y) of real vectors."""
+    """A positive definite function k(x, y) of real vectors. Its fields are its settings."""
+
+    name: ClassVar[str]
 
     @abstractmethod
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
         """The exact kernel matrix, k(x_i, y_j)."""
 
     @abstractmethod
-    def feature_map(self, dim: int, count: int, seed: int) -> "FeatureMap":
-        """`count` random features z with E[z(x)·z(y)] = k(x, y) for inputs of `dim` numbers."""
+    def diagonal(self, x: Tensor) -> Tensor:
+        """k(x_i, x_i)."""
+
+    def from_products(self, xx: Tensor, yy: Tensor, xy: Tensor) -> Tensor:
+        """k as a function of |x|², |y|² and x·y, element by element; only some kernels are one."""
+        raise KernelamError(
+            f"the {self.name} kernel is no function of inner products, so its composition with another kernel has no"
+            " closed form"
+        )
+
+    def feature_map(self, dim: int, count: int, seed: int, plan: str = "paired", first_block: int = 0) -> "FeatureMap":
+        """`count` random features z with E[z(x)·z(y)] = k(x, y) for inputs of `dim` numbers.
+
+        Maps of one seed whose blocks of columns do not overlap are independent parts of one larger map.
+        """
+        if plan not in PLANS:
+            raise KernelamError(f"no sampling plan is called {plan}; there are {', '.join(PLANS)}")
+        return self.draw(dim, count, Draw(seed, plan, first_block))
+
+    def draw(self, dim: int, count: int, draw: Draw) -> "FeatureMap":
+        raise KernelamError(f"the {self.name} kernel has no random features: use its exact function")
+
+    def map_of(self, arrays: dict[str, Tensor]) -> "FeatureMap":
+        """The feature map that had these `arrays`."""
+        raise KernelamError(f"the {self.name} kernel has no random features")
+
+    def settings(self) -> dict[str, Any]:
+        """The kernel's "name" and the arguments that make it again (see `kernel_from`), as JSON has them."""
+        given = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
+        return {"name": self.name, **given}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Kernel):
+        return value.settings()
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+class InnerProductKernel(Kernel):
+    """A kernel that is a function of |x|², |y|² and x·y. The exact function is computed in double precision."""
 
     @abstractmethod
-    def settings(self) -> dict[str, float | str]:
-        """The kernel's "name" in KERNELS and the arguments that make it again."""
+    def from_products(self, xx: Tensor, yy: Tensor, xy: Tensor) -> Tensor: ...
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        a, b = x.double(), y.double()
+        return self.from_products(a.square().sum(1)[:, None], b.square().sum(1)[None], a @ b.T).to(x.dtype)
+
+    def diagonal(self, x: Tensor) -> Tensor:
+        xx = x.double().square().sum(1)
+        return self.from_products(xx, xx, xx).to(x.dtype)
+
+
+class BandwidthKernel(Kernel):
+    """A kernel whose width is fitted to distances of random pairs (may2017, footnote 8)."""
+
+    @abstractmethod
+    def distances(self, x: Tensor, y: Tensor, rng: np.random.Generator) -> Tensor:
+        """The distance of x_i and y_i that the width is a multiple of."""
+
+    @abstractmethod
+    def with_width(self, width: float) -> Self:
+        """This kernel with that width, in the unit of `distances`."""
 
 
 class FeatureMap(ABC):
-    """x ↦ z(x) with z(x)·z(y) ≈ k(x, y). Its arrays are plain tensors, saved with the model under their names."""
+    """x ↦ z(x) with z(x)·z(y) ≈ k(x, y).
 
-    arrays: dict[str, Tensor]
+    `arrays` are plain tensors, saved with the model under their names; a map that has parts prefixes theirs, as in
+    "0.omega". A feature is contiguous in memory, not a frame: z is the transpose of what was computed, so that the
+    maps of a sum are blocks of memory, and cosines need not know where a row ends.
+    """
+
+    def __init__(self, own: dict[str, Tensor], parts: "dict[str, FeatureMap] | None" = None) -> None:
+        self.own, self.parts = own, parts or {}
+
+    @property
+    def arrays(self) -> dict[str, Tensor]:
+        nested = {f"{name}.{key}": array for name, part in self.parts.items() for key, array in part.arrays.items()}
+        return self.own | nested
+
+    def to(self, device: torch.device) -> Self:
+        self.own = {name: array.to(device) for name, array in self.own.items()}
+        for part in self.parts.values():
+            part.to(device)
+        return self
 
     @property
     @abstractmethod
@@ -41,61 +147,93 @@ class FeatureMap(ABC):
         """The number of features D."""
 
     @abstractmethod
-    def __call__(self, x: Tensor) -> Tensor:
-        """z of each row of x, without a graph for automatic differentiation."""
+    def write(self, x: Tensor, out: Tensor) -> None:
+        """zᵀ into the contiguous `out`, count × batch."""
 
-    def to(self, device: torch.device) -> "FeatureMap":
-        self.arrays = {name: array.to(device) for name, array in self.arrays.items()}
-        return self
+    @torch.no_grad()
+    def __call__(self, x: Tensor, out: Tensor | None = None) -> Tensor:
+        """z of each row of x, batch × count, without a graph for automatic differentiation.
+
+        The memory of `out`, the result of an earlier call, is used again if it has the right shape.
+        """
+        if out is None or out.shape != (len(x), self.count):
+            out = torch.empty(self.count, len(x), device=x.device, dtype=x.dtype).T
+        self.write(x, out.T)
+        return out
+
+    @property
+    def columns(self) -> int:
+        """The number of units that selection chooses among."""
+        raise self._no_columns()
+
+    def column_norms(self, squared_norms: Tensor) -> Tensor:
+        """Squared norms of what belongs to each feature, summed over the features of each unit."""
+        raise self._no_columns()
+
+    def select(self, indices: Tensor) -> Self:
+        """The map of these units alone."""
+        raise self._no_columns()
+
+    def joined(self, other: "FeatureMap") -> Self:
+        """The map of the units of both."""
+        raise self._no_columns()
+
+    def _no_columns(self) -> KernelamError:
+        return KernelamError(
+            "features are selected one by one only for a single kernel (Gaussian, Laplacian, sparse Gaussian, a product"
+            " of these, or arc-cosine), not for sums and compositions"
+        )
 
 
-class FourierFeatures(FeatureMap):
-    """Random Fourier features of a shift-invariant kernel (Rahimi and Recht; may2017, section 3.1).
+class ColumnFeatures(FeatureMap):
+    """A map whose units are columns drawn independently of each other: the last axis of each of its arrays.
 
-    With a phase b, z(x) = √(2/D) cos(ωᵀx + b). Without, z(x) = √(2/D) [cos(ωᵀx), sin(ωᵀx)] from D/2 frequencies: the
-    products of pairs are cos(ωᵀ(x − y)), free of the phase's noise, at half the projections; so this is the default.
+    Unit j of n has the features j, n + j, …; z is scaled by √(2/D) for the D features that the map has now.
     """
 
-    def __init__(self, arrays: dict[str, Tensor]) -> None:
-        self.arrays = arrays
+    features_per_column = 1
+
+    @property
+    def columns(self) -> int:
+        return next(iter(self.own.values())).shape[-1]
 
     @property
     def count(self) -> int:
-        return self.arrays["omega"].shape[1] * (1 if "b" in self.arrays else 2)
+        return self.columns * self.features_per_column
 
-    @torch.no_grad()
-    def __call__(self, x: Tensor) -> Tensor:
-        omega, b = self.arrays["omega"], self.arrays.get("b")
-        scale = math.sqrt(2.0 / self.count)
-        if b is not None:
-            return torch.addmm(b, x, omega).cos_().mul_(scale)
-        half = omega.shape[1]
-        z = torch.empty(len(x), 2 * half, device=x.device, dtype=x.dtype)
-        projected = x @ omega
-        torch.cos(projected, out=z[:, :half])
-        torch.sin(projected, out=z[:, half:])
-        return z.mul_(scale)
+    @property
+    def scale(self) -> float:
+        return (2.0 / self.count) ** 0.5
+
+    def column_norms(self, squared_norms: Tensor) -> Tensor:
+        return squared_norms.view(self.features_per_column, -1).sum(dim=0)
+
+    def select(self, indices: Tensor) -> Self:
+        return self._with({name: array[..., indices.to(array.device)] for name, array in self.own.items()})
+
+    def joined(self, other: FeatureMap) -> Self:
+        if type(other) is not type(self) or other.own.keys() != self.own.keys():
+            raise KernelamError("only maps of one kernel and one sampling plan can be joined")
+        return self._with({name: torch.cat([array, other.own[name]], dim=-1) for name, array in self.own.items()})
+
+    def _with(self, own: dict[str, Tensor]) -> Self:
+        made = copy.copy(self)
+        made.own = own
+        return made
 
 
-class ShiftInvariant(Kernel):
-    """k(x, y) = κ(x − y): the Fourier transform of κ is the density its frequencies are drawn from (Bochner)."""
+def part_of(arrays: dict[str, Tensor], name: str) -> dict[str, Tensor]:
+    """The arrays of the part `name`, without the prefix."""
+    return {key.removeprefix(f"{name}."): array for key, array in arrays.items() if key.startswith(f"{name}.")}
 
-    @abstractmethod
-    def frequencies(self, dim: int, count: int, rng: np.random.Generator) -> np.ndarray:
-        """`count` columns ω drawn from the spectral density."""
 
-    def feature_map(self, dim: int, count: int, seed: int, paired: bool = True) -> FourierFeatures:
-        if count < 2 or (paired and count % 2):
-            raise KernelamError(f"{count} random features: cosine-and-sine pairs need an even number of at least 2")
-        num = count // 2 if paired else count
-        blocks = [self._block(dim, seed, start // BLOCK, min(BLOCK, num - start)) for start in range(0, num, BLOCK)]
-        arrays = {"omega": torch.from_numpy(np.concatenate([omega for omega, _ in blocks], axis=1))}
-        if not paired:
-            arrays["b"] = torch.from_numpy(np.concatenate([b for _, b in blocks]))
-        return FourierFeatures(arrays)
-
-    def _block(self, dim: int, seed: int, block: int, count: int) -> tuple[np.ndarray, np.ndarray]:
-        rng = stream(seed, "frequencies", block)
-        omega = self.frequencies(dim, BLOCK, rng)[:, :count].astype(np.float32)
-        b = rng.uniform(0.0, 2.0 * np.pi, BLOCK)[:count].astype(np.float32)
-        return np.ascontiguousarray(omega), b
+def gaussian_columns(dim: int, count: int, rng: np.random.Generator, orthogonal: bool) -> np.ndarray:
+    """Columns from N(0, I); if orthogonal, each is one of those still, in groups of `dim` (Yu et al., NIPS 2016)."""
+    if not orthogonal:
+        return rng.standard_normal((dim, count), dtype=np.float32)
+    groups = []
+    for start in range(0, count, dim):
+        q, r = np.linalg.qr(rng.standard_normal((dim, min(dim, count - start))))
+        signs = np.where(np.diagonal(r) < 0.0, -1.0, 1.0)  # without, the directions would not be uniform
+        groups.append(q * signs * np.sqrt(rng.chisquare(dim, len(signs))))
+    return np.concatenate(groups, axis=1).astype(np.float32)

@@ -1,32 +1,42 @@
+from dataclasses import dataclass, replace
+from typing import Self
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from kernelam.errors import KernelamError
-from kernelam.kernels.base import ShiftInvariant
+from kernelam.kernels.base import BandwidthKernel, gaussian_columns
+from kernelam.kernels.fourier import ShiftInvariant
 
 
-class Gaussian(ShiftInvariant):
+@dataclass(frozen=True)
+class Gaussian(ShiftInvariant, BandwidthKernel):
     """exp(−|x − y|² / 2σ²). Its spectral density is N(0, σ⁻² I) (may2017, table 1)."""
 
-    def __init__(self, sigma: float) -> None:
-        if not sigma > 0.0:
-            raise KernelamError(f"the Gaussian kernel needs a bandwidth above zero, not σ = {sigma}")
-        self.sigma = sigma
+    sigma: float = 1.0
+    name = "gaussian"
 
-    @classmethod
-    def from_pairs(cls, x: Tensor, y: Tensor, factor: float) -> "Gaussian":
-        """2σ² = factor × the median of |x_i − y_i|² over random pairs (may2017, footnote 8)."""
-        median = float((x - y).square().sum(dim=1).median())
-        if median == 0.0:
-            raise KernelamError("the features are constant: half of all random pairs of frames are equal")
-        return cls((factor * median / 2.0) ** 0.5)
+    def __post_init__(self) -> None:
+        if not self.sigma > 0.0:
+            raise KernelamError(f"the Gaussian kernel needs a bandwidth above zero, not σ = {self.sigma}")
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
-        return torch.exp(torch.cdist(x, y).square() / (-2.0 * self.sigma**2))
+        distance = torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
+        return torch.exp(distance.square() / (-2.0 * self.sigma**2))
+
+    def from_products(self, xx: Tensor, yy: Tensor, xy: Tensor) -> Tensor:
+        return torch.exp((xx + yy - 2.0 * xy).clamp(min=0.0) / (-2.0 * self.sigma**2))
 
     def frequencies(self, dim: int, count: int, rng: np.random.Generator) -> np.ndarray:
-        return rng.standard_normal((dim, count), dtype=np.float32) / np.float32(self.sigma)
+        return gaussian_columns(dim, count, rng, orthogonal=False) / np.float32(self.sigma)
 
-    def settings(self) -> dict[str, float | str]:
-        return {"name": "gaussian", "sigma": self.sigma}
+    def orthogonal_frequencies(self, dim: int, count: int, rng: np.random.Generator) -> np.ndarray:
+        return gaussian_columns(dim, count, rng, orthogonal=True) / np.float32(self.sigma)
+
+    def distances(self, x: Tensor, y: Tensor, rng: np.random.Generator) -> Tensor:
+        return (x - y).square().sum(dim=1)
+
+    def with_width(self, width: float) -> Self:
+        """2σ² = width."""
+        return replace(self, sigma=(width / 2.0) ** 0.5)

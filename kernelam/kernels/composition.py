@@ -1,0 +1,74 @@
+"""Composition of kernels, with a projection between the layers (lu2014, section 4.2; cho2009, section 2.3)."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from kernelam.errors import KernelamError
+from kernelam.kernels.base import Draw, FeatureMap, Kernel, part_of
+
+
+@dataclass(frozen=True)
+class Composition(Kernel):
+    """k₂ ∘ P ∘ k₁: the outer kernel of φ₁(x), or of a projection of it; random features are φ₂(P φ₁(x)).
+
+    Without a projection, k₂(φ₁(x), φ₁(y)) is a function of k₁(x, x), k₁(y, y) and k₁(x, y) if k₂ is one of inner
+    products: the recursion over the layers of arc-cosine kernels is of this kind.
+    """
+
+    outer: Kernel
+    inner: Kernel
+    features: int  # of the inner map
+    projection: str | None = None
+    name = "composition"
+
+    def _check(self) -> None:
+        if self.projection or self.inner.name == "posteriors":
+            raise KernelamError("a composition with a projection that was fitted to data has no closed form")
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
+        self._check()
+        a, b = x.double(), y.double()
+        xx, yy = self.inner.diagonal(a)[:, None], self.inner.diagonal(b)[None]
+        return self.outer.from_products(xx, yy, self.inner(a, b)).to(x.dtype)
+
+    def diagonal(self, x: Tensor) -> Tensor:
+        self._check()
+        xx = self.inner.diagonal(x.double())
+        return self.outer.from_products(xx, xx, xx).to(x.dtype)
+
+    def from_products(self, xx: Tensor, yy: Tensor, xy: Tensor) -> Tensor:
+        self._check()
+        inner = self.inner.from_products
+        return self.outer.from_products(inner(xx, xx, xx), inner(yy, yy, yy), inner(xx, yy, xy))
+
+    def draw(self, dim: int, count: int, draw: Draw) -> "CompositeFeatures":
+        if self.projection:
+            raise KernelamError("a composition with a projection must be fitted to data before it has features")
+        inner = self.inner.draw(dim, self.features, draw.inner())
+        return CompositeFeatures(self.outer.draw(inner.count, count, draw.part("outer")), inner)
+
+    def map_of(self, arrays: dict[str, Tensor]) -> "CompositeFeatures":
+        outer, inner = self.outer.map_of(part_of(arrays, "outer")), self.inner.map_of(part_of(arrays, "inner"))
+        return CompositeFeatures(outer, inner, {name: arrays[name] for name in ("matrix", "offset") if name in arrays})
+
+
+class CompositeFeatures(FeatureMap):
+    """z(x) = φ₂(P φ₁(x)), where P v = vᵀ matrix + offset; without a matrix it is the identity."""
+
+    def __init__(self, outer: FeatureMap, inner: FeatureMap, projection: dict[str, Tensor] | None = None) -> None:
+        super().__init__(projection or {}, {"inner": inner, "outer": outer})
+
+    @property
+    def count(self) -> int:
+        return self.parts["outer"].count
+
+    @torch.no_grad()
+    def hidden(self, x: Tensor) -> Tensor:
+        """P φ₁(x), which the outer map is of."""
+        z = self.parts["inner"](x)
+        return torch.addmm(self.own["offset"], z, self.own["matrix"]) if self.own else z
+
+    def write(self, x: Tensor, out: Tensor) -> None:
+        self.parts["outer"].write(self.hidden(x), out)

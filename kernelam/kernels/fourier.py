@@ -1,0 +1,81 @@
+"""Random Fourier features of shift-invariant kernels (Rahimi and Recht, NIPS 2007; may2017, section 3.1)."""
+
+from abc import abstractmethod
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import embedding_bag
+
+from kernelam.errors import KernelamError
+from kernelam.kernels.base import BLOCK, ColumnFeatures, Draw, Kernel
+from kernelam.kernels.cosine import cosine, cosine_and_sine
+
+
+class FourierFeatures(ColumnFeatures):
+    """With a phase b, z(x) = √(2/D) cos(ωᵀx + b). Without, z(x) = √(2/D) [cos(ωᵀx), sin(ωᵀx)] from D/2 frequencies.
+
+    The products of pairs are cos(ωᵀ(x − y)), free of the phase's noise, at half the projections.
+    """
+
+    @property
+    def features_per_column(self) -> int:  # type: ignore[override]
+        return 1 if "b" in self.own else 2
+
+    def project(self, x: Tensor, out: Tensor) -> None:
+        """ωᵀx of each frequency (a row) and frame."""
+        torch.mm(self.own["omega"].T, x.T, out=out)
+
+    def write(self, x: Tensor, out: Tensor) -> None:
+        self.project(x, out[: self.columns])
+        if "b" in self.own:
+            cosine(out, self.own["b"], self.scale)
+        else:
+            cosine_and_sine(out, self.scale)
+
+
+class SparseFourierFeatures(FourierFeatures):
+    """The same with frequencies of few coordinates: `index` and `value`, each k × frequencies."""
+
+    def project(self, x: Tensor, out: Tensor) -> None:
+        index, value = self.own["index"].T, self.own["value"].T
+        out.copy_(embedding_bag(index, x.T.contiguous(), mode="sum", per_sample_weights=value.to(x.dtype)))
+
+
+class ShiftInvariant(Kernel):
+    """k(x, y) = κ(x − y): the Fourier transform of κ is the density its frequencies are drawn from (Bochner)."""
+
+    @abstractmethod
+    def frequencies(self, dim: int, count: int, rng: np.random.Generator) -> np.ndarray:
+        """`count` columns ω drawn from the spectral density."""
+
+    def orthogonal_frequencies(self, dim: int, count: int, rng: np.random.Generator) -> np.ndarray:
+        raise KernelamError(
+            f"orthogonal features are defined for the gaussian and arccos kernels, not for {self.name}:"
+            " use the plan paired"
+        )
+
+    def diagonal(self, x: Tensor) -> Tensor:
+        return x.new_ones(len(x))
+
+    def block(self, dim: int, rng: np.random.Generator, plan: str) -> dict[str, np.ndarray]:
+        """The arrays of BLOCK frequencies."""
+        drawn = self.orthogonal_frequencies if plan == "orthogonal" else self.frequencies
+        return {"omega": drawn(dim, BLOCK, rng).astype(np.float32)}
+
+    def draw(self, dim: int, count: int, draw: Draw) -> FourierFeatures:
+        paired = draw.plan != "independent"
+        if count < 1 + paired or (paired and count % 2):
+            raise KernelamError(f"{count} random features: cosine-and-sine pairs need an even number of at least 2")
+        blocks = []
+        for rng, taken in draw.blocks(count // 2 if paired else count):
+            arrays = self.block(dim, rng, draw.plan)
+            if not paired:
+                arrays["b"] = rng.uniform(0.0, 2.0 * np.pi, BLOCK).astype(np.float32)
+            blocks.append({name: array[..., :taken] for name, array in arrays.items()})
+        return self.map_of(
+            {name: torch.from_numpy(np.concatenate([arrays[name] for arrays in blocks], axis=-1)) for name in blocks[0]}
+        )
+
+    def map_of(self, arrays: dict[str, Tensor]) -> FourierFeatures:
+        return FourierFeatures(arrays)

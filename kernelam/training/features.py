@@ -1,0 +1,186 @@
+"""From a kernel expression to a kernel and its random features: bandwidths and projections fitted to training frames.
+
+A bandwidth is a multiple of the median distance of random pairs (may2017, footnote 8); that of an outer kernel, of
+the inner features it is to see (lu2014, supplement).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kernelam.errors import KernelamError
+from kernelam.frames.batches import Batches
+from kernelam.kernels import expression as ask
+from kernelam.kernels.arccos import ArcCosine
+from kernelam.kernels.base import PLANS, BandwidthKernel, Draw, FeatureMap, Kernel
+from kernelam.kernels.composition import CompositeFeatures, Composition
+from kernelam.kernels.gaussian import Gaussian
+from kernelam.kernels.laplacian import Laplacian
+from kernelam.kernels.linear import Linear
+from kernelam.kernels.polynomial import Polynomial
+from kernelam.kernels.posteriors import PosteriorFeatures, Posteriors
+from kernelam.kernels.product import Product
+from kernelam.kernels.sparse_gaussian import SparseGaussian
+from kernelam.kernels.sum import Sum, SumFeatures, shared_out
+from kernelam.models.directory import load_posterior_model
+from kernelam.models.dnn import Dnn
+from kernelam.models.posterior import Inputs, PosteriorModel
+from kernelam.models.softmax import KernelSoftmax
+from kernelam.randomness import stream
+from kernelam.training.projection import fit_projection
+
+PAIRS = 20_000  # for a median
+FRAMES = 50_000  # for a projection
+CHUNK = 2_000  # frames mapped at once
+
+View = Callable[[Tensor], Tensor]
+"""From an input of the model to the input of a part of it."""
+
+
+def build_features(
+    expression: str | ask.Expression,
+    bandwidth: float,
+    count: int,
+    plan: str,
+    train: Batches,
+    inputs: Inputs,
+    seed: int,
+    device: torch.device,
+    first_block: int = 0,
+) -> tuple[Kernel, FeatureMap]:
+    """The kernel of `expression`, fitted to training frames, and `count` random features of it, on the device.
+
+    `bandwidth` is the multiple of the median where the expression has none, and `count` the number of features of
+    inner maps where it has none. Maps of the same arguments but other blocks are parts of one larger map.
+    """
+    if plan not in PLANS:
+        raise KernelamError(f"no sampling plan is called {plan}; there are {', '.join(PLANS)}")
+    node = ask.parse(expression) if isinstance(expression, str) else expression
+    builder = _Builder(bandwidth, count, train, inputs, seed, device)
+    return builder.build(node, inputs.dim, count, Draw(seed, plan, first_block), lambda x: x)
+
+
+@dataclass(frozen=True)
+class _Builder:
+    bandwidth: float
+    count: int
+    train: Batches
+    inputs: Inputs
+    seed: int
+    device: torch.device
+
+    def build(self, node: ask.Expression, dim: int, count: int, draw: Draw, view: View) -> tuple[Kernel, FeatureMap]:
+        """The kernel and map of `node`, whose inputs are `view` of a frame and have `dim` numbers."""
+        if isinstance(node, ask.SumOf):
+            return self.sum(node, dim, count, draw, view)
+        if isinstance(node, ask.CompositionOf):
+            return self.composition(node, dim, count, draw, view)
+        if isinstance(node, ask.Leaf) and node.name == "posteriors":
+            return self.posteriors(node)
+        kernel = self.fitted(node, view)
+        return kernel, kernel.draw(dim, count, draw).to(self.device)
+
+    def sum(self, node: ask.SumOf, dim: int, count: int, draw: Draw, view: View) -> tuple[Kernel, FeatureMap]:
+        counts = shared_out(count, len(node.terms))
+        built = [
+            self.build(term, dim, n, draw.part(i), view)
+            for i, (term, n) in enumerate(zip(node.terms, counts, strict=True))
+        ]
+        kernels, maps = zip(*built, strict=True)
+        return Sum(node.weights, kernels), SumFeatures(node.weights, maps)
+
+    def composition(
+        self, node: ask.CompositionOf, dim: int, count: int, draw: Draw, view: View
+    ) -> tuple[Kernel, FeatureMap]:
+        inner_kernel, inner = self.build(node.inner, dim, node.features or self.count, draw.inner(), view)
+        arrays: dict[str, Tensor] = {}
+        size = inner.count
+        if node.projection:
+            classes = int(self.train.labels.max()) + 1
+            frames = self.frames(lambda x: inner(view(x)))
+            arrays = fit_projection(node.projection.name, node.projection.dim, size, classes, frames)
+            size = node.projection.dim
+        between = CompositeFeatures(inner, inner, arrays)
+        outer_kernel, outer = self.build(node.outer, size, count, draw.part("outer"), lambda x: between.hidden(view(x)))
+        projection = str(node.projection) if node.projection else None
+        kernel = Composition(outer_kernel, inner_kernel, inner.count, projection)
+        return kernel, CompositeFeatures(outer, inner, arrays)
+
+    def fitted(self, node: ask.Expression, view: View) -> Kernel:
+        """A leaf or a product of leaves, whose bandwidths are fitted."""
+        if isinstance(node, ask.ProductOf):
+            return Product(tuple(self.fitted(factor, view) for factor in node.factors))
+        if not isinstance(node, ask.Leaf) or node.name == "posteriors":
+            raise KernelamError(f"a product is of kernels such as gaussian and laplacian, not of {node}")
+        kernel = _unit(node)
+        if not isinstance(kernel, BandwidthKernel):
+            return kernel
+        median = self.median(kernel, view)
+        if not 0.0 < median < float("inf"):
+            raise KernelamError(
+                f"the median distance of random frames is {median:g}, which leaves the {kernel.name} kernel no width:"
+                " its inputs are constant, or not finite"
+            )
+        return kernel.with_width((node.factor or self.bandwidth) * median)
+
+    def median(self, kernel: BandwidthKernel, view: View) -> float:
+        """Of the kernel's distance between PAIRS pairs of different random frames."""
+        rng, subsets = stream(self.seed, "pairs"), stream(self.seed, "subsets")
+        left = rng.integers(len(self.train), size=PAIRS)
+        right = (left + rng.integers(1, max(2, len(self.train)), size=PAIRS)) % len(self.train)
+        found = []
+        for start in range(0, PAIRS, CHUNK):
+            x, y = (view(self.train.take(torch.from_numpy(side[start : start + CHUNK]))[0]) for side in (left, right))
+            found.append(kernel.distances(x, y, subsets).cpu())
+        return float(torch.cat(found).median())
+
+    def frames(self, view: View) -> Iterator[tuple[Tensor, Tensor]]:
+        """Random training frames as `view` has them, each at most once, with their labels."""
+        for x, labels in self.train.shuffled(CHUNK, self.seed, 0, FRAMES):
+            yield view(x), labels
+
+    def posteriors(self, node: ask.Leaf) -> tuple[Kernel, FeatureMap]:
+        folder = Path(node.folder)
+        model = load_posterior_model(folder, str(self.device))
+        _check_inputs(folder, model.inputs, self.inputs)
+        return _posteriors_of(folder, model)
+
+
+def _unit(leaf: ask.Leaf) -> Kernel:
+    """The kernel of a leaf, its bandwidth, if it has one, still 1."""
+    if leaf.name.startswith("arccos"):
+        return ArcCosine(int(leaf.name[-1]))
+    if leaf.name == "sparse-gaussian":
+        return SparseGaussian(k=leaf.argument)
+    if leaf.name == "polynomial":
+        return Polynomial(leaf.argument)
+    return {"gaussian": Gaussian, "laplacian": Laplacian, "linear": Linear}[leaf.name]()
+
+
+def _check_inputs(folder: Path, theirs: Inputs, ours: Inputs) -> None:
+    if theirs.context != ours.context or len(theirs.mean) != len(ours.mean):
+        raise KernelamError(
+            f"the model of {folder} takes {len(theirs.mean)} features in a context of {theirs.context} frames, not"
+            f" {len(ours.mean)} in {ours.context} as here: train it with the same --splice and features"
+        )
+    if not (np.allclose(theirs.mean, ours.mean) and np.allclose(theirs.scale, ours.scale)):
+        raise KernelamError(f"the model of {folder} was trained on other frames: their mean and variance differ")
+
+
+def _posteriors_of(folder: Path, model: PosteriorModel) -> tuple[Kernel, FeatureMap]:
+    """The layers of a trained model as plain arrays."""
+    arrays = {name: array.to(model.device) for name, array in model.arrays().items()}
+    if isinstance(model, Dnn):
+        return Posteriors(None, "tanh"), PosteriorFeatures(arrays, None, "tanh")
+    if not isinstance(model, KernelSoftmax):
+        raise KernelamError(f"{folder} holds a {model.kind} model, whose posteriors cannot serve as features")
+    if "U" in arrays:
+        none = torch.zeros(arrays["U"].shape[1], device=model.device)
+        layers = {"W0": arrays["U"], "b0": none, "W1": arrays["V"], "b1": arrays["bias"]}
+    else:
+        layers = {"W0": arrays["theta"], "b0": arrays["bias"]}
+    return Posteriors(model.kernel, "linear"), PosteriorFeatures(layers, model.feature_map, "linear")

@@ -1,0 +1,82 @@
+"""Projections between the layers of a composition, fitted to streamed moments of its inner features."""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from kernelam.errors import KernelamError
+
+LARGEST = 10_000  # features whose covariance is still formed: 800 MB
+RIDGE = 1e-4  # of the mean variance within classes, so that the scatter within them can be inverted
+
+
+def fit_projection(
+    name: str, dim: int, size: int, classes: int, frames: Iterator[tuple[Tensor, Tensor]]
+) -> dict[str, Tensor]:
+    """The matrix and offset of v ↦ vᵀ matrix + offset from `size` to `dim` numbers, whose mean is 0; by pca or fda."""
+    limit = size if name == "pca" else min(size, classes - 1)
+    if dim > limit:
+        raise KernelamError(f"{name}:{dim} is more than the {limit} dimensions that {size} features have for it")
+    if size > LARGEST:
+        raise KernelamError(
+            f"{name} of {size} features is too large: give the map inside it at most {LARGEST}, as in #5000"
+        )
+    moments = Moments(size, classes)
+    for z, labels in frames:
+        moments.add(z, labels)
+    mean, within, between = moments.scatter()
+    matrix = principal(within + between, dim) if name == "pca" else discriminant(within, between, dim)
+    return {"matrix": matrix.float().contiguous(), "offset": (mean @ -matrix).float()}
+
+
+class Moments:
+    """Sums over frames: of each class, and of products, about the mean of the first frames added."""
+
+    def __init__(self, size: int, classes: int) -> None:
+        self.size, self.classes = size, classes
+        self.counts = torch.zeros(classes, dtype=torch.float64)
+        self.shift: Tensor | None = None
+
+    def add(self, z: Tensor, labels: Tensor) -> None:
+        if self.shift is None:
+            self.shift = z.mean(dim=0)
+            self.sums = torch.zeros(self.classes, self.size, dtype=torch.float64, device=z.device)
+            self.products = torch.zeros(self.size, self.size, dtype=torch.float64, device=z.device)
+            self.counts = self.counts.to(z.device)
+        centred = z - self.shift
+        self.counts += torch.bincount(labels, minlength=self.classes)
+        self.sums.index_add_(0, labels, centred.double())
+        self.products += centred.T @ centred
+
+    def scatter(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The mean, the covariance within classes and the covariance of their means; the two add up to the whole."""
+        assert self.shift is not None
+        total = self.counts.sum()
+        mean = self.sums.sum(dim=0) / total
+        seen = self.counts > 0
+        means = self.sums[seen] / self.counts[seen, None] - mean
+        between = means.T @ (means * (self.counts[seen, None] / total))
+        whole = self.products / total - torch.outer(mean, mean)
+        return self.shift.double() + mean, whole - between, between
+
+
+def principal(covariance: Tensor, dim: int) -> Tensor:
+    """The eigenvectors of the `dim` largest eigenvalues, largest first."""
+    return _signed(torch.linalg.eigh(covariance)[1][:, -dim:].flip(1))
+
+
+def discriminant(within: Tensor, between: Tensor, dim: int) -> Tensor:
+    """The directions v of largest vᵀ S_b v / vᵀ S_w v, at unit variance within classes (Fisher)."""
+    ridge = RIDGE * within.diagonal().mean() + torch.finfo(within.dtype).tiny
+    root = torch.linalg.cholesky(within + ridge * torch.eye(len(within), dtype=within.dtype, device=within.device))
+    half = torch.linalg.solve_triangular(root, between, upper=False)
+    whitened = torch.linalg.solve_triangular(root, half.T, upper=False)
+    directions = torch.linalg.eigh(whitened)[1][:, -dim:].flip(1)
+    return _signed(torch.linalg.solve_triangular(root.T, directions, upper=True))
+
+
+def _signed(matrix: Tensor) -> Tensor:
+    """Of the two signs of each column, the one that makes its largest entry positive."""
+    largest = matrix.gather(0, matrix.abs().argmax(dim=0, keepdim=True))
+    return matrix * torch.where(largest < 0.0, -1.0, 1.0)
