@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from kernelam.cli.values import PATH
+from kernelam.cli.values import PATH, numbers
 
 
 @click.command()
@@ -19,7 +19,8 @@ def command(
     weights: str, device: str, data: Path, lang: Path, ali: Path, models: tuple[Path, ...], folder: Path
 ) -> None:
     """Add the logits of MODELS, with weights of maximum likelihood on the frames of DATA and their labels in ALI."""
-    from kernelam.cli.values import numbers
+    given = numbers(float, weights) if weights else None
+
     from kernelam.training.combination import CombinationInput, combine
 
-    combine(CombinationInput(data, lang, ali, models, folder), numbers(float, weights) if weights else None, device)
+    combine(CombinationInput(data, lang, ali, models, folder), given, device)

@@ -34,6 +34,8 @@ class Combination(PosteriorModel):
                 " and one of them more"
             )
         self.members, self.weights = list(members), [float(weight) for weight in weights]
+        scalings = [(member.inputs.mean, member.inputs.scale) for member in members]
+        self._scalings = [[torch.from_numpy(array).to(self.device) for array in pair] for pair in scalings]
 
     @classmethod
     def of(cls, members: Sequence[PosteriorModel], weights: Sequence[float]) -> "Combination":
@@ -43,24 +45,24 @@ class Combination(PosteriorModel):
         nothing = np.zeros(first.feature_dim, np.float32), np.ones(first.feature_dim, np.float32)
         return cls(members, weights, first.pipeline, Inputs((left, right), *nothing), first.counts, first.device)
 
-    def _input_of(self, member: PosteriorModel, x: Tensor) -> Tensor:
-        frames = x.view(len(x), -1, self.feature_dim)
-        (wide, _), (left, right) = self.inputs.context, member.inputs.context
-        mean, scale = (torch.from_numpy(array).to(x.device) for array in (member.inputs.mean, member.inputs.scale))
-        return ((frames[:, wide - left : wide + 1 + right] - mean) * scale).view(len(x), -1)
+    def _logits_of(self, number: int, x: Tensor) -> Tensor:
+        member, (mean, scale) = self.members[number], self._scalings[number]
+        (centre, _), (left, right) = self.inputs.context, member.inputs.context
+        frames = x.view(len(x), -1, self.feature_dim).narrow(1, centre - left, left + 1 + right)
+        return member.logits(((frames - mean) * scale).view(len(x), -1))
 
     @torch.no_grad()
     def logits_of_members(self, x: Tensor) -> Tensor:
         """f_i(x)_y, members × batch × classes."""
-        return torch.stack([member.logits(self._input_of(member, x)) for member in self.members])
+        return torch.stack([self._logits_of(number, x) for number in range(len(self.members))])
 
     @torch.no_grad()
     def logits(self, x: Tensor) -> Tensor:
         """A member without weight is left out, and costs nothing."""
         total = torch.zeros(len(x), self.num_classes, device=x.device)
-        for weight, member in zip(self.weights, self.members, strict=True):
+        for number, weight in enumerate(self.weights):
             if weight:
-                total.add_(member.logits(self._input_of(member, x)), alpha=weight)
+                total.add_(self._logits_of(number, x), alpha=weight)
         return total
 
     def num_parameters(self) -> int:

@@ -101,7 +101,7 @@ def _fit(given: CombinationInput, model: Combination, store: FrameStore) -> tupl
     heldout = Batches(store, inputs.context, inputs.mean, inputs.scale, model.device)
     say(f"fitting the weights of {len(model.members)} models on {len(heldout)} frames, on {model.device}")
     logits = HeldoutLogits(model, heldout)
-    losses = logits.losses(np.eye(len(model.members)))
+    losses = logits.losses()
     for folder, loss in zip(given.members, losses, strict=True):
         if not np.isfinite(loss):
             raise KernelamError(f"the cross-entropy of {folder} on {given.data} is not finite; train it again")

@@ -36,13 +36,12 @@ class HeldoutLogits:
         for logits, labels in self._computed() if self._kept is None else self._kept:
             yield logits.double(), labels
 
-    def losses(self, weights: np.ndarray) -> np.ndarray:
-        """The mean cross-entropy with each row of `weights`; unit vectors give those of the members."""
-        total = np.zeros(len(weights))
+    def losses(self) -> np.ndarray:
+        """The mean cross-entropy of each member."""
+        total = np.zeros(len(self.model.members))
         for logits, labels in self:
-            for number, row in enumerate(torch.from_numpy(weights).to(logits.device)):
-                log_p = torch.log_softmax(torch.tensordot(row, logits, 1), dim=1)
-                total[number] -= float(log_p.gather(1, labels[:, None]).sum())
+            log_p = torch.log_softmax(logits, dim=2)
+            total -= log_p.gather(2, labels.expand(len(total), -1)[:, :, None]).sum(dim=(1, 2)).cpu().numpy()
         return total / len(self.frames)
 
     def derivatives(self, a: np.ndarray) -> Derivatives:
