@@ -1,15 +1,62 @@
 """Measure speed against a named peer."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
-from kernelam.cli.values import ABOVE_ZERO, PATH, POSITIVE
+from kernelam.cli.values import ABOVE_ZERO, PATH, POSITIVE, check_output
 
 
-@click.group()
-def command() -> None:
-    """Measure speed against a named peer, both in one run."""
+def measured(function: Callable[..., None]) -> Callable[..., None]:
+    """The options of the training bench."""
+    for option in (
+        click.option("--threads", type=POSITIVE, default=1),
+        click.option("--json", "output", type=PATH, help="Write the figures there too."),
+        click.option("--quick", type=bool, default=False, help="Small sizes, to see that it runs."),
+    ):
+        function = option(function)
+    return function
+
+
+@click.group(invoke_without_command=True)
+@measured
+@click.pass_context
+def command(context: click.Context, threads: int, output: Path | None, quick: bool) -> None:
+    """Measure speed against a named peer, both in one run. Without a command: training."""
+    if context.invoked_subcommand is None:
+        _training(threads, output, quick)
+    elif given := [
+        name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT
+    ]:
+        raise click.UsageError(f"--{given[0]} comes after {context.invoked_subcommand}", context)
+
+
+@command.command()
+@measured
+def training(threads: int, output: Path | None, quick: bool) -> None:
+    """Steps of kernel models as a share of the peak of matrix products, against naive autograd and scikit-learn.
+
+    Also: costs of random features by kernel, growth with D and C, and memory. Takes about ten minutes.
+    """
+    _training(threads, output, quick)
+
+
+def _training(threads: int, output: Path | None, quick: bool) -> None:
+    import json
+
+    if output:
+        check_output(output)
+    from kernelam.files import replacing
+    from kernelam.training.bench import describe_bench, training_bench
+
+    found = training_bench(threads, quick)
+    click.echo(describe_bench(found))
+    if output:
+        with replacing(output, "w") as stream:
+            json.dump(found, stream, indent=2)
+            stream.write("\n")
 
 
 @command.command()
