@@ -52,14 +52,16 @@ def combine(given: CombinationInput, weights: Sequence[float] | None, device: st
     model = Combination.of(models, weights or [1.0 / len(models)] * len(models))
     transitions = _check(given, model)
     with alone_in(given.folder):
-        _combine(given, model, transitions, weights)
+        try:
+            _combine(given, model, transitions, weights)
+        finally:
+            shutil.rmtree(given.folder / "frames", ignore_errors=True)
 
 
 def _combine(
     given: CombinationInput, model: Combination, transitions: TransitionModel, weights: Sequence[float] | None
 ) -> None:
-    work = given.folder / "frames"
-    store = None if weights else pack(given.data, given.ali, transitions, model.pipeline, work)
+    store = None if weights else pack(given.data, given.ali, transitions, model.pipeline, given.folder / "frames")
     told = {
         "members": [_digests(folder) for folder in given.members],
         "counts": hashlib.sha256(model.counts.tobytes()).hexdigest(),
@@ -69,18 +71,17 @@ def _combine(
     fingerprint = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
     if is_whole(given.folder, fingerprint):
         say(f"{given.folder} holds the combination of these models already")
-    else:
-        remove_model(given.folder)
-        training: dict[str, Any] = {**told, "frames": 0, "seconds": 0.0}
-        about: dict[str, Any] = {"fingerprint": fingerprint, "training": training, "seed": _seed(given.members)}
-        if store:
-            start = time.monotonic()
-            model, measured = _fit(given, model, store)
-            training |= {"frames": len(store), "seconds": round(time.monotonic() - start, 1)}
-            about |= measured
-        lda = [model.pipeline.lda] if model.pipeline.lda else []
-        save_model(given.folder, model, about, [*(given.members[0] / name for name in STATES), *lda])
-    shutil.rmtree(work, ignore_errors=True)
+        return
+    training: dict[str, Any] = {**told, "frames": 0, "seconds": 0.0}
+    about: dict[str, Any] = {"fingerprint": fingerprint, "training": training, "seed": _seed(given.members)}
+    if store:
+        start = time.monotonic()
+        model, measured = _fit(given, model, store)
+        training |= {"frames": len(store), "seconds": round(time.monotonic() - start, 1)}
+        about |= measured
+    remove_model(given.folder)
+    lda = [model.pipeline.lda] if model.pipeline.lda else []
+    save_model(given.folder, model, about, [*(given.members[0] / name for name in STATES), *lda])
 
 
 def _digests(folder: Path) -> dict[str, str]:

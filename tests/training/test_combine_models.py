@@ -22,7 +22,7 @@ from kernelam.hmm.tree import ContextTree, Leaf, Split, Table
 from kernelam.kaldi.alignment import write_alignments
 from kernelam.kaldi.ark import ArkWriter, save_matrix
 from kernelam.kaldi.counts import write_counts
-from kernelam.models import load_model
+from kernelam.models import directory, load_model
 from kernelam.models.description import describe
 from kernelam.models.directory import save_model
 from kernelam.models.dnn import Dnn
@@ -169,17 +169,22 @@ def test_the_same_again_does_nothing_and_anything_else_is_done(place, capsys, we
     assert (place / "out/tree").read_bytes() == (place / "a/tree").read_bytes()
 
 
-def test_a_run_that_is_killed_leaves_no_model_and_can_be_repeated(place, monkeypatch):
-    combine(given(place), [0.5, 0.5], "cpu")
-
+def test_a_run_that_is_killed_leaves_a_whole_model_or_none(place, monkeypatch):
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
+    combine(given(place), [0.5, 0.5], "cpu")
+    before = (place / "out/model.json").read_bytes()
     monkeypatch.setattr(combination, "evaluate", killed)
     with pytest.raises(KeyboardInterrupt):
         combine(given(place), None, "cpu")
-    assert not (place / "out/model.json").exists()
-    assert not (place / "out/final.mdl").exists()
+    assert load_model(place / "out").weights == [0.5, 0.5]
+    assert (place / "out/model.json").read_bytes() == before
+    monkeypatch.undo()
+    monkeypatch.setattr(directory, "write_counts", killed)
+    with pytest.raises(KeyboardInterrupt):
+        combine(given(place), None, "cpu")
+    assert sorted(path.name for path in (place / "out").iterdir()) == ["model.safetensors"]
     monkeypatch.undo()
     combine(given(place), None, "cpu")
     combine(given(place, folder="whole"), None, "cpu")
@@ -336,7 +341,7 @@ def test_bad_input_is_a_sentence(place: Path, damage: Callable[[Path], None], se
     with pytest.raises(KernelamError) as error:
         combine(given(place, "a", "c"), None, "cpu")
     assert sentence.format(x=place) in str(error.value)
-    assert not (place / "out/model.json").exists()
+    assert not list((place / "out").glob("*"))
 
 
 @pytest.mark.parametrize(
