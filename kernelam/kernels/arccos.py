@@ -57,7 +57,7 @@ class ArcCosineFeatures(ColumnFeatures):
     def write(self, x: Tensor, out: Tensor) -> None:
         torch.mm(self.own["omega"].T, x.T, out=out)
         if self.degree == 0:
-            torch.heaviside(out, out.new_tensor(0.5), out=out)
+            torch.heaviside(out, out.new_full((), 0.5), out=out)
         else:
             out.relu_()
         if self.degree == 2:

@@ -231,9 +231,8 @@ def gaussian_columns(dim: int, count: int, rng: np.random.Generator, orthogonal:
     """Columns from N(0, I); if orthogonal, each is one of those still, in groups of `dim` (Yu et al., NIPS 2016)."""
     if not orthogonal:
         return rng.standard_normal((dim, count), dtype=np.float32)
-    groups = []
-    for start in range(0, count, dim):
-        q, r = np.linalg.qr(rng.standard_normal((dim, min(dim, count - start))))
-        signs = np.where(np.diagonal(r) < 0.0, -1.0, 1.0)  # without, the directions would not be uniform
-        groups.append(q * signs * np.sqrt(rng.chisquare(dim, len(signs))))
-    return np.concatenate(groups, axis=1).astype(np.float32)
+    width = min(dim, count)
+    q, r = np.linalg.qr(rng.standard_normal((-(-count // width), dim, width)))
+    signs = np.where(np.diagonal(r, axis1=1, axis2=2) < 0.0, -1.0, 1.0)  # without, directions would not be uniform
+    directions = (q * signs[:, None]).transpose(1, 0, 2).reshape(dim, -1)[:, :count]
+    return (directions * np.sqrt(rng.chisquare(dim, count))).astype(np.float32)

@@ -5,11 +5,10 @@ from abc import abstractmethod
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding_bag
 
 from kernelam.errors import KernelamError
 from kernelam.kernels.base import BLOCK, ColumnFeatures, Draw, Kernel
-from kernelam.kernels.cosine import cosine, cosine_and_sine
+from kernelam.kernels.loops import cosine, cosine_and_sine, sparse_projection
 
 
 class FourierFeatures(ColumnFeatures):
@@ -22,24 +21,23 @@ class FourierFeatures(ColumnFeatures):
     def features_per_column(self) -> int:  # type: ignore[override]
         return 1 if "b" in self.own else 2
 
-    def project(self, x: Tensor, out: Tensor) -> None:
-        """ωᵀx of each frequency (a row) and frame."""
-        torch.mm(self.own["omega"].T, x.T, out=out)
+    def project(self, x: Tensor, out: Tensor) -> Tensor:
+        """ωᵀx of each frequency (a row) and frame; in `out` if that is of use."""
+        return torch.mm(self.own["omega"].T, x.T, out=out)
 
     def write(self, x: Tensor, out: Tensor) -> None:
-        self.project(x, out[: self.columns])
+        p = self.project(x, out.narrow(0, 0, self.columns))
         if "b" in self.own:
-            cosine(out, self.own["b"], self.scale)
+            cosine(p, self.own["b"], self.scale, out)
         else:
-            cosine_and_sine(out, self.scale)
+            cosine_and_sine(p, self.scale, out)
 
 
 class SparseFourierFeatures(FourierFeatures):
     """The same with frequencies of few coordinates: `index` and `value`, each k × frequencies."""
 
-    def project(self, x: Tensor, out: Tensor) -> None:
-        index, value = self.own["index"].T, self.own["value"].T
-        out.copy_(embedding_bag(index, x.T.contiguous(), mode="sum", per_sample_weights=value.to(x.dtype)))
+    def project(self, x: Tensor, out: Tensor) -> Tensor:
+        return sparse_projection(x, self.own["index"], self.own["value"], out)
 
 
 class ShiftInvariant(Kernel):

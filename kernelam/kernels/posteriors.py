@@ -55,4 +55,4 @@ class PosteriorFeatures(FeatureMap):
             h = torch.addmm(self.own[f"b{layer}"], h, self.own[f"W{layer}"])
             if self.activation == "tanh" and layer < self._last:
                 h.tanh_()
-        out.copy_(torch.log_softmax(h, dim=1).T)
+        torch.sub(h.T, torch.logsumexp(h, dim=1), out=out)

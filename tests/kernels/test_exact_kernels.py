@@ -165,7 +165,7 @@ def test_a_gaussian_of_any_kernel_has_a_closed_form(points):
     "kernel", [Composition(L, G, 10), Composition(S, G, 10), Composition(Sum((1.0,), (L,)), G, 10)]
 )
 def test_a_composition_without_a_closed_form_says_so(points, kernel):
-    with pytest.raises(KernelamError, match="no function of inner products, so .* no closed form"):
+    with pytest.raises(KernelamError, match=r"no function of inner products, so .* no closed form"):
         kernel(*points)
 
 
