@@ -13,3 +13,4 @@ rates="0.05 0.1 0.2"            # learning rates to choose from on heldout frame
 parse_options "$@"
 usage 6
 train dnn --layers "$layers" --width "$width"
+echo "$0: trained ${args[5]}" >&2

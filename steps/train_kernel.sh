@@ -5,13 +5,30 @@
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../utils/script.sh"
 
-kernel=gaussian                 # the kernel
-bandwidth=1.0                   # 2σ² as a multiple of the median squared distance of random frames
+kernel=gaussian                 # gaussian, laplacian, sparse-gaussian, arccos0|1|2, or e.g. "gaussian o pca:50 o laplacian"
+bandwidth=1                     # as multiples of the median distance of random frames, to choose from: "0.5 1 2"
 num_features=25000              # random features D
+sampling=paired                 # cosines and sines of the same frequencies; independent; orthogonal
 bottleneck=0                    # rank of the output matrix; 0 trains it whole
+selection=                      # rounds of feature selection, or how many features to keep in each
+selection_frames=1000000        # frames that each round passes over
+optimiser=sgd                   # or sag, stochastic average gradient
+sag_table=single                # precision of what sag remembers: single or half
+blocks=1                        # parts of the features trained as jobs of their own, then averaged into one model
 rates="8 16 32"                 # learning rates to choose from on heldout frames
 . "$root/utils/training.sh"     # the options that every kind of model has
 
 parse_options "$@"
 usage 6
-train kernel --kernel "$kernel" --bandwidth "$bandwidth" --num-features "$num_features" --bottleneck "$bottleneck"
+part=()
+((blocks == 1)) || part=(--blocks "$blocks" --block JOB)
+train kernel --kernel "$kernel" --bandwidth "$bandwidth" --num-features "$num_features" --sampling "$sampling" \
+    --bottleneck "$bottleneck" --selection "$selection" --selection-frames "$selection_frames" \
+    --optimiser "$optimiser" --sag-table "$sag_table" "${part[@]}"
+if ((blocks > 1)); then
+    mapfile -t parts < <(seq -f "${args[5]}/block.%.0f" "$blocks")
+    $cmd --num-threads "$num_threads" "${args[5]}/log/join.log" kernelam combine --blocks true --device "$device" \
+        "${args[1]}" "${args[2]}" "${args[4]}" "${parts[@]}" "${args[5]}"
+    warnings "${args[5]}/log/join.log"
+fi
+echo "$0: trained ${args[5]}" >&2

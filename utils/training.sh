@@ -7,25 +7,30 @@ cmvn_opts=                      # CMVN per speaker, e.g. "--norm-means=true --no
 delta_order=0                   # deltas appended
 splice=5                        # frames of context on either side
 search_frames=100000            # frames that each learning rate is tried on
+schedule=halving                # the papers' halving of the learning rate, or decay: to zero over max_epochs
 max_epochs=20                   # training ends here at the latest
 max_halvings=6                  # or with this many halvings of the learning rate
-metric=ce                       # what the halving rule watches: ce or erll
+metric=ce                       # what heldout frames are judged by: ce, erll[:β], capped[:λ] or top-k[:κ]
+l2=0                            # half this times the squared weights is added to the mean log loss
+augment=                        # noise on the inputs: mask:p or noise:s
 seed=1                          # of the first weights, of random features and of the order of frames
 device=cpu                      # cpu or cuda
 num_threads=0                   # 0: all cores
 cmd=run_local.sh                # where the job runs
 
 train() {  # train KIND OPTIONS…: kernelam train with these options and the shared ones, on the script's arguments
-    local dir=${args[5]}
+    local dir=${args[5]} out=${args[5]} log=${args[5]}/log/train.log parts=()
     need "${args[0]}/feats.scp" "${args[1]}/feats.scp" "${args[2]}/phones.txt" \
         "${args[3]}/final.mdl" "${args[3]}/tree" "${args[4]}/final.mdl"
     mkdir -p "$dir/log"
     ((num_threads > 0)) || num_threads=$(cores)
-    $cmd --num-threads "$num_threads" "$dir/log/train.log" \
+    if ((${blocks:-1} > 1)); then
+        parts=("JOB=1:$blocks") out=$dir/block.JOB log=$dir/log/train.JOB.log
+    fi
+    $cmd --num-threads "$num_threads" "${parts[@]}" "$log" \
         kernelam train "$@" --feat-type "$feat_type" --cmvn-opts "$cmvn_opts" --delta-order "$delta_order" \
-        --splice "$splice" \
-        --rates "$rates" --search-frames "$search_frames" --max-epochs "$max_epochs" --max-halvings "$max_halvings" \
-        --metric "$metric" --seed "$seed" --device "$device" "${args[@]}"
-    warnings "$dir/log/train.log"
-    echo "$0: trained $dir" >&2
+        --splice "$splice" --rates "$rates" --search-frames "$search_frames" --schedule "$schedule" \
+        --max-epochs "$max_epochs" --max-halvings "$max_halvings" --metric "$metric" --l2 "$l2" --augment "$augment" \
+        --seed "$seed" --device "$device" "${args[@]:0:5}" "$out"
+    if ((${#parts[@]})); then warnings "$dir"/log/train.*.log; else warnings "$log"; fi
 }

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kernelam.cli.values import ABOVE_ZERO, COUNT, PATH, POSITIVE
+from kernelam.cli.values import COUNT, NOT_NEGATIVE, PATH, POSITIVE
 
 ARGUMENTS = ("data", "heldout_data", "lang", "ali", "heldout_ali", "folder")
 
@@ -30,9 +30,17 @@ def common(function: Callable[..., None]) -> Callable[..., None]:
         click.option("--rates", default="", help="Learning rates to choose from on heldout frames, e.g. '1 2 4'."),
         click.option("--search-frames", type=POSITIVE, default=100_000, help="Frames that each rate is tried on."),
         click.option("--batch", type=POSITIVE, default=256, help="Frames a mini-batch."),
+        click.option(
+            "--schedule",
+            type=click.Choice(["halving", "decay"]),
+            default="halving",
+            help="halving: the papers' rule; decay: the rate falls to zero over --max-epochs.",
+        ),
         click.option("--max-epochs", type=POSITIVE, default=20),
         click.option("--max-halvings", type=POSITIVE, default=6, help="The halving of the rate that ends training."),
-        click.option("--metric", type=click.Choice(["ce", "erll"]), default="ce", help="Watched by the halving rule."),
+        click.option("--metric", default="ce", help="Judges heldout frames: ce, erll:β, capped:λ or top-k:κ."),
+        click.option("--l2", type=NOT_NEGATIVE, default=0.0, help="Half this times the squared weights is added."),
+        click.option("--augment", default="", help="Noise on the inputs: mask:p or noise:s."),
         click.option("--seed", type=COUNT, default=1),
         click.option("--device", default="cpu", help="cpu or cuda."),
     ):
@@ -44,31 +52,41 @@ def common(function: Callable[..., None]) -> Callable[..., None]:
 
 @command.command()
 @common
-@click.option("--kernel", default="gaussian")
-@click.option(
-    "--bandwidth",
-    type=ABOVE_ZERO,
-    default=1.0,
-    help="2σ² as a multiple of the median squared distance of random frames.",
-)
+@click.option("--kernel", default="gaussian", help="An expression, such as laplacian, or gaussian o pca:50 o gaussian.")
+@click.option("--bandwidth", default="1", help="Multiples of the median distance of random frames, to choose from.")
 @click.option("--num-features", type=POSITIVE, default=25_000, help="Random features D.")
+@click.option("--sampling", type=click.Choice(["paired", "independent", "orthogonal"]), default="paired")
 @click.option("--bottleneck", type=COUNT, default=0, help="Rank of the output matrix; 0 trains it whole.")
-def kernel(kernel: str, bandwidth: float, num_features: int, bottleneck: int, **shared: Any) -> None:
+@click.option("--selection", default="", help="Rounds of feature selection, or how many to keep in each.")
+@click.option("--selection-frames", type=POSITIVE, default=1_000_000, help="Frames that each round passes over.")
+@click.option("--optimiser", type=click.Choice(["sgd", "sag"]), default="sgd")
+@click.option("--sag-table", type=click.Choice(["single", "half"]), default="single", help="Precision of its memory.")
+@click.option("--block", type=POSITIVE, default=1, help="Train this block of the features alone,")
+@click.option("--blocks", type=POSITIVE, default=1, help="of so many.")
+def kernel(
+    kernel: str,
+    bandwidth: str,
+    num_features: int,
+    sampling: str,
+    bottleneck: int,
+    selection: str,
+    selection_frames: int,
+    block: int,
+    blocks: int,
+    **shared: Any,
+) -> None:
     """Random features and multinomial logistic regression."""
-    from kernelam.kernels import kernel_class
-    from kernelam.models.softmax import KernelSoftmax
-    from kernelam.training.bandwidth import random_pairs
+    from kernelam.cli.values import numbers
+    from kernelam.kernels.expression import parse
 
-    chosen = kernel_class(kernel)
-    seed = shared["seed"]
+    parse(kernel)  # a mistake in it is told before PyTorch is there
+    bandwidths = tuple(numbers(float, bandwidth))
+    from kernelam.training.kernel import KernelPlan
 
-    def build(train: Any, pipeline: Any, inputs: Any, counts: Any, device: Any) -> KernelSoftmax:
-        fitted = chosen.from_pairs(*random_pairs(train, seed), bandwidth)
-        features = fitted.feature_map(inputs.dim, num_features, seed)
-        return KernelSoftmax(fitted, features, bottleneck, pipeline, inputs, counts, device)
-
-    settings = {"kernel": kernel, "bandwidth": bandwidth, "num_features": num_features, "bottleneck": bottleneck}
-    _train(build, settings, "8 16 32", **shared)
+    plan = KernelPlan(
+        *(kernel, bandwidths, num_features, bottleneck, sampling, selection, selection_frames, block, blocks)
+    )
+    _train(plan, "8 16 32", **shared)
 
 
 @command.command()
@@ -77,32 +95,32 @@ def kernel(kernel: str, bandwidth: float, num_features: int, bottleneck: int, **
 @click.option("--width", type=POSITIVE, default=1000, help="Units in each.")
 def dnn(layers: int, width: int, **shared: Any) -> None:
     """A feed-forward network of tanh units."""
-    from kernelam.models.dnn import Dnn
+    from kernelam.training.dnn import DnnPlan
 
-    def build(_: Any, *given: Any) -> Dnn:
-        return Dnn(layers, width, *given)
-
-    _train(build, {"layers": layers, "width": width}, "0.05 0.1 0.2", **shared)
+    _train(DnnPlan(layers, width), "0.05 0.1 0.2", **shared)
 
 
-def _train(build: Any, settings: dict[str, Any], default_rates: str, **shared: Any) -> None:
+OPTIONS = (
+    *("search_frames", "batch", "schedule", "max_epochs", "max_halvings", "metric", "l2", "augment", "seed"),
+    *("optimiser", "sag_table"),
+)
+
+
+def _train(plan: Any, default_rates: str, **shared: Any) -> None:
     from kernelam.cli.values import numbers
+    from kernelam.frames.augmentation import Augmentation
     from kernelam.frontend.pipeline import Pipeline
     from kernelam.training.acoustic import TrainingInput, train_model
-    from kernelam.training.sgd import SgdOptions
+    from kernelam.training.metrics import Metric
+    from kernelam.training.trainer import TrainingOptions
 
+    if shared["augment"]:
+        Augmentation.parse(shared["augment"])
+    shared["metric"] = str(Metric.parse(shared["metric"]))
     places = {name: shared[name] for name in ARGUMENTS}
     data, ali = ([places[name], places[f"heldout_{name}"]] for name in ("data", "ali"))
     pipeline = Pipeline.choose(shared["feat_type"], shared["cmvn_opts"], shared["delta_order"], data, ali)
     given = TrainingInput(**places, pipeline=pipeline, context=(shared["splice"], shared["splice"]))
-    options = SgdOptions(
-        rates=tuple(numbers(float, shared["rates"] or default_rates)),
-        **{name: shared[name] for name in ("search_frames", "batch", "max_epochs", "max_halvings", "metric", "seed")},
-    )
-    train_model(
-        given,
-        build,
-        {**settings, "pipeline": pipeline.settings(), "splice": shared["splice"]},
-        options,
-        shared["device"],
-    )
+    rates = tuple(numbers(float, shared["rates"] or default_rates))
+    options = TrainingOptions(rates, **{name: shared[name] for name in OPTIONS if name in shared})
+    train_model(given, plan, options, shared["device"])

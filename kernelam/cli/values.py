@@ -23,7 +23,7 @@ class Number(click.FloatRange):
         return number
 
 
-ABOVE_ZERO = Number(0, min_open=True)
+ABOVE_ZERO, NOT_NEGATIVE = Number(0, min_open=True), Number(0)
 COUNT, POSITIVE = click.IntRange(min=0), click.IntRange(min=1)
 PATH = click.Path(path_type=Path)
 

@@ -46,11 +46,13 @@ class Batches:
         x = self.features[rows].sub_(self.mean).mul_(self.scale).view(len(frames), -1)
         return x.to(self.device), self.labels[frames].to(self.device)
 
-    def shuffled(self, size: int, seed: int, epoch: int, frames: int | None = None) -> Iterator[tuple[Tensor, Tensor]]:
-        """All frames (or the first `frames`) in an order that seed and epoch decide; the last batch may be short."""
-        order = stream(seed, "shuffle", epoch).permutation(len(self))[:frames]
-        for part in torch.split(torch.from_numpy(order), size):
-            yield self.take(part)
+    def shuffled(
+        self, size: int, seed: int, epoch: int, frames: int | None = None, purpose: str = "shuffle"
+    ) -> Iterator[Tensor]:
+        """Batches of all frames (or of `frames` random ones) in an order that seed and epoch decide; the last may be
+        short."""
+        order = stream(seed, purpose, epoch).permutation(len(self))[:frames]
+        yield from torch.split(torch.from_numpy(order), size)
 
     def in_order(self, size: int) -> Iterator[tuple[Tensor, Tensor]]:
         for part in torch.split(torch.arange(len(self)), size):

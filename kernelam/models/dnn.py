@@ -37,11 +37,13 @@ class Dnn(PosteriorModel):
             x = torch.addmm(self.parameters[f"b{layer}"], x, self.parameters[f"W{layer}"]).tanh()
         return torch.addmm(self.parameters[f"b{self.layers}"], x, self.parameters[f"W{self.layers}"])
 
-    def step(self, x: Tensor, labels: Tensor, rate: float) -> Tensor:
+    def step(self, x: Tensor, labels: Tensor, rate: float, l2: float = 0.0) -> Tensor:
         loss = torch.nn.functional.cross_entropy(self.logits(x), labels)
         gradients = torch.autograd.grad(loss, list(self.parameters.values()))
         with torch.no_grad():
-            for parameter, gradient in zip(self.parameters.values(), gradients, strict=True):
+            for (name, parameter), gradient in zip(self.parameters.items(), gradients, strict=True):
+                if l2 and name.startswith("W"):
+                    parameter.mul_(1.0 - rate * l2)
                 parameter.add_(gradient, alpha=-rate)
         return loss.detach() * len(labels)
 

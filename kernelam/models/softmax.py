@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from kernelam.errors import KernelamError
-from kernelam.kernels import FeatureMap, FourierFeatures, Kernel, kernel_class
+from kernelam.kernels import FeatureMap, Kernel, kernel_from
 from kernelam.models.posterior import PosteriorModel
 from kernelam.models.weights import glorot
 
@@ -50,31 +50,37 @@ class KernelSoftmax(PosteriorModel):
             full[tuple(slice(n) for n in array.shape)] = array
             self.parameters[name] = full.to(self.device)
 
-    def _layers(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The output layer's input h (zU, or z itself) and matrix (V, or Θ), and the logits, padding included."""
-        p = self.parameters
+    @torch.no_grad()
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """z(x), the output layer's input h (zU, or z itself) and matrix (V, or Θ), and the logits, padding included."""
+        z, p = self.feature_map(x), self.parameters
         h, top = (z @ p["U"], p["V"]) if self.bottleneck else (z, p["theta"])
-        return h, top, torch.addmm(p["bias"], h, top)
+        return z, h, top, torch.addmm(p["bias"], h, top)
 
-    @torch.no_grad()
     def logits(self, x: Tensor) -> Tensor:
-        return self._layers(self.feature_map(x))[-1][:, : self.num_classes]
+        return self.forward(x)[-1][:, : self.num_classes]
 
     @torch.no_grad()
-    def step(self, x: Tensor, labels: Tensor, rate: float) -> Tensor:
-        z = self.feature_map(x)
+    def step(self, x: Tensor, labels: Tensor, rate: float, l2: float = 0.0) -> Tensor:
+        z, h, top, logits = self.forward(x)
         p = self.parameters
-        h, top, logits = self._layers(z)
         log_posterior = torch.log_softmax(logits, dim=1)
         loss = -log_posterior.gather(1, labels[:, None]).sum()
         gradient = log_posterior.exp_()  # of the loss with respect to the logits: posterior − one-hot label
         gradient[torch.arange(len(labels), device=labels.device), labels] -= 1.0
-        rate = -rate / len(labels)
+        shrink, rate = 1.0 - rate * l2, -rate / len(labels)
         if self.bottleneck:
-            p["U"].addmm_(z.T, gradient @ top.T, alpha=rate)
-        top.addmm_(h.T, gradient, alpha=rate)
+            p["U"].addmm_(z.T, gradient @ top.T, beta=shrink, alpha=rate)
+        top.addmm_(h.T, gradient, beta=shrink, alpha=rate)
         p["bias"].add_(gradient.sum(dim=0), alpha=rate)
         return loss
+
+    def row_norms(self) -> Tensor:
+        """The squared norm of each row of Θ: how much each feature counts."""
+        if not self.bottleneck:
+            return self.parameters["theta"].square().sum(dim=1)
+        U, V = self.parameters["U"], self.parameters["V"]
+        return ((U @ (V @ V.T)) * U).sum(dim=1)
 
     def config(self) -> dict[str, Any]:
         return {"kernel": self.kernel.settings(), "bottleneck": self.bottleneck, "features": self.feature_map.count}
@@ -92,10 +98,9 @@ class KernelSoftmax(PosteriorModel):
 
     @classmethod
     def restore(cls, config: dict[str, Any], arrays: dict[str, Tensor], *common: Any) -> "KernelSoftmax":
-        settings = dict(config["kernel"])
-        kernel = kernel_class(settings.pop("name"))(**settings)
+        kernel = kernel_from(config["kernel"])
         names = {"theta", "U", "V", "bias"} & arrays.keys()
-        features = FourierFeatures({name: array for name, array in arrays.items() if name not in names})
+        features = kernel.map_of({name: array for name, array in arrays.items() if name not in names})
         model = cls(kernel, features, config["bottleneck"], *common)
         model._set({name: arrays[name] for name in names})
         return model

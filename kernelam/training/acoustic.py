@@ -3,10 +3,11 @@
 import hashlib
 import json
 import shutil
-from collections.abc import Callable
+import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -25,9 +26,42 @@ from kernelam.models.base import PRIOR_FLOOR
 from kernelam.models.directory import STATES, is_whole, remove_model, save_model
 from kernelam.models.posterior import Inputs, PosteriorModel, find_device
 from kernelam.progress import progress, say, warn
-from kernelam.training.sgd import SgdOptions, fit
+from kernelam.training.search import search
+from kernelam.training.trainer import TrainingOptions, fit
 
-BuildModel = Callable[[Batches, Pipeline, Inputs, np.ndarray, torch.device], PosteriorModel]
+HELDOUT = ("ce", "perplexity", "entropy", "erll", "accuracy", "frame_error")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a plan builds a model from."""
+
+    train: Batches
+    heldout: Batches
+    pipeline: Pipeline
+    inputs: Inputs
+    counts: np.ndarray  # training frames of each class
+    device: torch.device
+    options: TrainingOptions
+    folder: Path
+    fingerprint: str
+
+
+class Plan(Protocol):
+    """A kind of model and its settings."""
+
+    @property
+    def bandwidths(self) -> Sequence[float]:
+        """Those to choose from."""
+
+    def settings(self) -> dict[str, Any]:
+        """Everything that decides the result."""
+
+    def build(self, setup: Setup, bandwidth: float) -> PosteriorModel:
+        """The model before training."""
+
+    def refine(self, setup: Setup, model: PosteriorModel, rate: float) -> PosteriorModel:
+        """What is done once bandwidth and rate are chosen, before training."""
 
 
 @dataclass(frozen=True)
@@ -44,22 +78,15 @@ class TrainingInput:
     context: tuple[int, int]
 
 
-def train_model(
-    given: TrainingInput, build: BuildModel, settings: dict[str, Any], options: SgdOptions, device: str
-) -> None:
+def train_model(given: TrainingInput, plan: Plan, options: TrainingOptions, device: str) -> None:
     """Check, pack frames, train, save; a directory whose model has the same inputs and settings is left as it is."""
     transitions = check_alignments(given)
     with alone_in(given.folder):
-        _train(given, transitions, build, settings, options, device)
+        _train(given, transitions, plan, options, device)
 
 
 def _train(
-    given: TrainingInput,
-    transitions: TransitionModel,
-    build: BuildModel,
-    settings: dict[str, Any],
-    options: SgdOptions,
-    device: str,
+    given: TrainingInput, transitions: TransitionModel, plan: Plan, options: TrainingOptions, device: str
 ) -> None:
     work = given.folder / "frames"
     stores = [
@@ -71,6 +98,7 @@ def _train(
             f"{given.data} has {stores[0].dim} features a frame, {given.heldout_data} has {stores[1].dim}"
         )
     inputs = fit_inputs(stores[0], given.context)
+    settings = {**plan.settings(), "pipeline": given.pipeline.settings(), "context": given.context}
     told = {"settings": settings, "options": asdict(options), "data": [store.digest for store in stores]}
     fingerprint = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
     if is_whole(given.folder, fingerprint):
@@ -80,10 +108,10 @@ def _train(
     place = find_device(device)
     train, heldout = (Batches(store, inputs.context, inputs.mean, inputs.scale, place) for store in stores)
     counts = count_classes(stores[0], transitions.num_pdfs)
-    model = build(train, given.pipeline, inputs, counts, place)
     say(f"{len(train)} training frames, {len(heldout)} heldout frames, {transitions.num_pdfs} classes, on {place}")
+    setup = Setup(train, heldout, given.pipeline, inputs, counts, place, options, given.folder, fingerprint)
     remove_model(given.folder)
-    epochs = fit(model, train, heldout, options, given.folder, fingerprint)
+    model, epochs = _fit(setup, plan)
     about = {
         "fingerprint": fingerprint,
         "training": {
@@ -93,13 +121,35 @@ def _train(
             "epochs": len(epochs) - 1,
             "seconds": round(sum(row["seconds"] for row in epochs), 1),
         },
-        "heldout": {name: _last_kept(epochs)[name] for name in ("ce", "entropy", "erll", "frame_error")},
+        "heldout": {name: value for name, value in _last_kept(epochs).items() if name in HELDOUT},
         "seed": options.seed,
     }
     lda = [given.pipeline.lda] if given.pipeline.lda else []
     save_model(given.folder, model, about, [*(given.ali / name for name in STATES), *lda])
-    (given.folder / "checkpoint.safetensors").unlink(missing_ok=True)
-    shutil.rmtree(work)
+    _clean(given.folder)
+
+
+def _fit(setup: Setup, plan: Plan) -> tuple[PosteriorModel, list[dict[str, Any]]]:
+    options, clock = setup.options, time.monotonic()
+    place = (setup.folder, setup.fingerprint)
+    found = search(
+        lambda bandwidth: plan.build(setup, bandwidth), plan.bandwidths, setup.train, setup.heldout, options, *place
+    )
+    best = found.trials[0]
+    model = plan.refine(setup, plan.build(setup, best["bandwidth"]), best["rate"])
+    model.initialise(options.seed)
+    seconds = round(time.monotonic() - clock, 2)
+    first = {"epoch": 0, "search": found.trials, **found.untrained, "seconds": seconds}
+    return model, fit(model, setup.train, setup.heldout, options, best["rate"], first, *place)
+
+
+def _clean(folder: Path) -> None:
+    """Remove what only an unfinished training needs."""
+    for name in ("checkpoint.safetensors", "search.json", "selection.safetensors"):
+        (folder / name).unlink(missing_ok=True)
+    for path in folder.glob("posteriors.*.table"):
+        path.unlink()
+    shutil.rmtree(folder / "frames")
 
 
 def _last_kept(epochs: list[dict[str, Any]]) -> dict[str, Any]:

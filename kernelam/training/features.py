@@ -140,7 +140,9 @@ class _Builder:
 
     def frames(self, view: View) -> Iterator[tuple[Tensor, Tensor]]:
         """Random training frames as `view` has them, each at most once, with their labels."""
-        for x, labels in self.train.shuffled(CHUNK, self.seed, 0, FRAMES):
+        order = stream(self.seed, "sample").permutation(len(self.train))[:FRAMES]
+        for part in torch.split(torch.from_numpy(order), CHUNK):
+            x, labels = self.train.take(part)
             yield view(x), labels
 
     def posteriors(self, node: ask.Leaf) -> tuple[Kernel, FeatureMap]:

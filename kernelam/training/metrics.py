@@ -1,22 +1,77 @@
 """What is measured on heldout frames after every epoch (may2017, sections 5 and 6.1)."""
 
-import torch
+import math
+from dataclasses import dataclass
 
+import torch
+from torch import Tensor
+
+from kernelam.errors import KernelamError
 from kernelam.frames.batches import Batches
 from kernelam.models.posterior import PosteriorModel
 
-ERLL_BETA = 1.0
+PARAMETERS = {"ce": None, "erll": 1.0, "capped": 0.01, "top-k": 0.9}
+"""The metrics that training can watch, with the default of what may follow a colon: β, λ, or the share k/N."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """Of frames with the probability p_i of their label, the least is best:
+
+    - ce: the cross-entropy −mean log p_i
+    - erll:β, CE + β · entropy of the posteriors
+    - capped:λ, −mean log(p_i + λ)
+    - top-k:κ, −mean log p_i over the share κ of frames for which it is largest
+    """
+
+    name: str
+    parameter: float | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> "Metric":
+        """`ce`, `erll`, `erll:0.5`, `capped:0.01`, `top-k:0.9`."""
+        name, _, value = text.partition(":")
+        try:
+            parameter = float(value) if value else PARAMETERS[name]
+        except (KeyError, ValueError):
+            parameter = math.nan
+        allowed = {"ce": not value, "erll": True, "capped": (parameter or 0.0) >= 0, "top-k": 0 < (parameter or 0) <= 1}
+        if not allowed.get(name) or (parameter is not None and not math.isfinite(parameter)):
+            raise KernelamError(
+                f"no metric is called {text}; there are ce, erll:β, capped:λ with λ ≥ 0, and top-k:κ with 0 < κ ≤ 1"
+            )
+        return cls(name, parameter)
+
+    def __str__(self) -> str:
+        """What `parse` reads, without the number where it is the default."""
+        return self.name if self.parameter == PARAMETERS[self.name] else f"{self.name}:{self.parameter:g}"
+
+    def of(self, log_p: Tensor, entropy: float) -> float:
+        """Its value, given log p_i of every frame and the mean entropy."""
+        if self.parameter is None:
+            return float(-log_p.mean())
+        if self.name == "erll":
+            return float(-log_p.mean()) + self.parameter * entropy
+        if self.name == "capped":
+            return float(-torch.log(log_p.exp() + self.parameter).mean())
+        return float(-log_p.topk(math.ceil(self.parameter * len(log_p))).values.mean())
 
 
 @torch.no_grad()
-def evaluate(model: PosteriorModel, heldout: Batches, size: int = 2048) -> dict[str, float]:
-    """Means over frames: cross-entropy, entropy, ERLL = CE + β·entropy, and the share of frames misclassified."""
-    sums = torch.zeros(3, dtype=torch.float64)
+def evaluate(model: PosteriorModel, heldout: Batches, watched: str = "ce", size: int = 2048) -> dict[str, float]:
+    """CE, perplexity, entropy, ERLL with β = 1, accuracy, frame error, and the metric `watched` under its name."""
+    log_ps, entropy, errors = [], 0.0, 0
     for x, labels in heldout.in_order(size):
-        log_p = torch.log_softmax(model.logits(x), dim=1)
-        ce = -log_p.gather(1, labels[:, None]).sum()
-        entropy = -(log_p.exp() * log_p).sum()
-        errors = (log_p.argmax(dim=1) != labels).sum()
-        sums += torch.stack([ce, entropy, errors]).double().cpu()
-    ce, entropy, error = (sums / len(heldout)).tolist()
-    return {"ce": ce, "entropy": entropy, "erll": ce + ERLL_BETA * entropy, "frame_error": error}
+        log_q = torch.log_softmax(model.logits(x), dim=1)
+        log_ps.append(log_q.gather(1, labels[:, None])[:, 0].double().cpu())
+        entropy -= float((log_q.exp() * log_q).sum(dtype=torch.float64))
+        errors += int((log_q.argmax(dim=1) != labels).sum())
+    log_p, entropy, error = torch.cat(log_ps), entropy / len(heldout), errors / len(heldout)
+    measured = {str(metric): metric.of(log_p, entropy) for metric in map(Metric.parse, ("ce", "erll", watched))}
+    return {
+        **measured,
+        "entropy": entropy,
+        "perplexity": math.exp(min(measured["ce"], 700.0)),
+        "accuracy": 1.0 - error,
+        "frame_error": error,
+    }

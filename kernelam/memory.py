@@ -1,0 +1,36 @@
+"""How much memory there is, asked before work that needs a lot of it."""
+
+from pathlib import Path
+
+from kernelam.errors import KernelamError
+
+
+def available() -> int:
+    """Bytes that this process may still take: what the machine has free, or what its control group allows."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    free = 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+    for limit, used in (
+        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+    ):
+        try:
+            free = min(
+                free, int(Path(limit).read_text()) - int(Path(used).read_text()) + _reclaimable(Path(limit).parent)
+            )
+        except (OSError, ValueError):  # no such group, or "max"
+            continue
+    return free
+
+
+def _reclaimable(group: Path) -> int:
+    """Bytes of files that the group keeps in memory and gives up when it is short of it."""
+    rows = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+    return int(rows.get("inactive_file", 0)) + int(rows.get("active_file", 0))
+
+
+def check_memory(needed: int, free: int, what: str, advice: str) -> None:
+    """Refuse what will not fit, with both figures and what would help."""
+    if needed > free:
+        raise KernelamError(
+            f"{what} takes {needed / 2**30:.1f} GiB of memory, and {free / 2**30:.1f} GiB are free; {advice}"
+        )

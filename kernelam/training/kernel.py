@@ -1,0 +1,75 @@
+"""The plan of a kernel model: which random features, how many, and what is chosen among them."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from kernelam.errors import KernelamError
+from kernelam.kernels.base import BLOCK, ColumnFeatures
+from kernelam.models.posterior import PosteriorModel
+from kernelam.models.softmax import KernelSoftmax
+from kernelam.training.acoustic import Setup
+from kernelam.training.features import build_features
+from kernelam.training.selection import schedule, select_features
+
+
+@dataclass(frozen=True)
+class KernelPlan:
+    kernel: str  # an expression of kernelam.kernels.expression
+    bandwidths: tuple[float, ...]  # factors on the median, to choose from
+    num_features: int
+    bottleneck: int = 0
+    sampling: str = "paired"  # independent, orthogonal
+    selection: str = ""  # rounds of feature selection, or how many to keep in each
+    selection_frames: int = 1_000_000  # R, that each round passes over
+    block: int = 1  # which part of the features: each of `blocks` parts is a model of its own
+    blocks: int = 1
+
+    def __post_init__(self) -> None:
+        if not all(bandwidth > 0.0 for bandwidth in self.bandwidths):
+            raise KernelamError(f"a bandwidth must be above zero, not {min(self.bandwidths):g}")
+        if not 1 <= self.block <= self.blocks:
+            raise KernelamError(f"there is no block {self.block} of {self.blocks}")
+        if self.blocks > 1 and self.num_features % (2 * self.blocks):
+            raise KernelamError(f"{self.num_features} features do not divide into {self.blocks} blocks of even size")
+        if self.blocks > 1 and self.bottleneck:
+            raise KernelamError("blocks are averaged into one matrix: they cannot have a bottleneck")
+
+    def settings(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def _first_block(self, number: int) -> int:
+        """Where the random numbers of draw `number` begin: no two draws of any of the parts overlap."""
+        return (self.blocks * number + self.block - 1) * -(-self.num_features // self.blocks // BLOCK)
+
+    def build(self, setup: Setup, bandwidth: float) -> PosteriorModel:
+        options, count = setup.options, self.num_features // self.blocks
+        kernel, features = build_features(
+            *(self.kernel, bandwidth, count, self.sampling, setup.train, setup.inputs, options.seed, setup.device),
+            first_block=self._first_block(0),
+        )
+        return KernelSoftmax(
+            *(kernel, features, self.bottleneck, setup.pipeline, setup.inputs, setup.counts, setup.device)
+        )
+
+    def refine(self, setup: Setup, model: PosteriorModel, rate: float) -> PosteriorModel:
+        """Feature selection, where it is asked for."""
+        if not self.selection:
+            return model
+        assert isinstance(model, KernelSoftmax)
+        features, options = model.feature_map, setup.options
+        if not isinstance(features, ColumnFeatures):
+            raise KernelamError(f"the features of {self.kernel} are not made of single columns to select from")
+        sizes = schedule(self.selection, features.columns)
+
+        def draw(columns: int, number: int) -> ColumnFeatures:
+            count = features.features_per_column * columns
+            where = (options.seed, self.sampling, self._first_block(number))
+            new = model.kernel.feature_map(setup.inputs.dim, count, *where)
+            assert isinstance(new, ColumnFeatures)
+            return new
+
+        chosen = select_features(
+            *(model, draw, sizes, self.selection_frames, rate, setup.train, options, setup.folder, setup.fingerprint)
+        )
+        model.feature_map = chosen.to(setup.device)
+        return model

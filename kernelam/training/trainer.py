@@ -1,0 +1,201 @@
+"""Epochs of mini-batches until a schedule ends them, the same for every posterior model and optimiser."""
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from kernelam.files import replacing
+from kernelam.frames.augmentation import Augmentation, generator_for
+from kernelam.frames.batches import Batches
+from kernelam.models.posterior import PosteriorModel
+from kernelam.progress import progress, say
+from kernelam.training import checkpoint
+from kernelam.training.metrics import evaluate
+from kernelam.training.sag import Sag
+from kernelam.training.schedules import Decay, Halving, Schedule
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    rates: tuple[float, ...]  # learning rates to choose from on heldout frames
+    search_frames: int  # frames that each of them is tried on
+    batch: int = 256
+    schedule: str = "halving"  # or decay
+    max_epochs: int = 20
+    max_halvings: int = 6
+    metric: str = "ce"  # what heldout frames are judged by, a Metric
+    optimiser: str = "sgd"  # or sag
+    sag_table: str = "single"  # precision of SAG's table of posteriors: single or half
+    l2: float = 0.0
+    augment: str = ""  # an Augmentation
+    seed: int = 1
+
+
+class Optimiser(Protocol):
+    """What takes steps. `state` is all that it remembers, and part of a checkpoint."""
+
+    state: dict[str, Tensor]
+
+    def begin(self, epoch: int) -> None: ...
+
+    def step(self, frames: Tensor, x: Tensor, labels: Tensor, rate: float) -> Tensor: ...
+
+    def end(self, epoch: int) -> None: ...
+
+
+class Sgd:
+    """Stochastic gradient descent: the model's own step."""
+
+    def __init__(self, model: PosteriorModel, l2: float) -> None:
+        self.model, self.l2 = model, l2
+        self.state: dict[str, Tensor] = {}
+
+    def begin(self, epoch: int) -> None:
+        pass
+
+    def step(self, frames: Tensor, x: Tensor, labels: Tensor, rate: float) -> Tensor:
+        return self.model.step(x, labels, rate, self.l2)
+
+    def end(self, epoch: int) -> None:
+        pass
+
+
+def optimiser_of(model: PosteriorModel, num_frames: int, options: TrainingOptions, folder: Path) -> Optimiser:
+    if options.optimiser == "sag":
+        return Sag(model, num_frames, folder, options.l2, options.sag_table == "half")
+    return Sgd(model, options.l2)
+
+
+def describe(metrics: dict[str, float]) -> str:
+    return (
+        f"CE {metrics['ce']:.4f}, entropy {metrics['entropy']:.4f}, ERLL {metrics['erll']:.4f},"
+        f" frame error {100 * metrics['frame_error']:.2f} %"
+    )
+
+
+def one_pass(
+    optimiser: Optimiser,
+    train: Batches,
+    order: Iterator[Tensor],
+    rate_at: Callable[[float], float],
+    options: TrainingOptions,
+    epoch: int,
+    total: int,
+    name: str,
+) -> tuple[float, int]:
+    """The summed loss and the frames of a pass of steps over `total` frames, which ends early when it has diverged."""
+    augment = Augmentation.parse(options.augment) if options.augment else None
+    generator = generator_for(train.device, options.seed, epoch)
+    loss, seen = torch.zeros((), dtype=torch.float64, device=train.device), 0
+    optimiser.begin(epoch)
+    for number, frames in enumerate(progress(order, name, -(-total // options.batch)), 1):
+        x, labels = train.take(frames)
+        if augment:
+            x = augment(x, generator)
+        loss += optimiser.step(frames, x, labels, rate_at(seen / total))
+        seen += len(frames)
+        if number % 64 == 0 and not math.isfinite(loss):  # to look is to wait for the device
+            break
+    return float(loss), seen
+
+
+def schedule_of(options: TrainingOptions, rate: float, untrained: float) -> Schedule:
+    if options.schedule == "decay":
+        return Decay(rate, untrained, options.max_epochs, options.max_halvings)
+    return Halving(rate, untrained, options.max_epochs, options.max_halvings)
+
+
+def fit(
+    model: PosteriorModel,
+    train: Batches,
+    heldout: Batches,
+    options: TrainingOptions,
+    rate: float,
+    first: dict[str, Any],
+    folder: Path,
+    fingerprint: str,
+) -> list[dict[str, Any]]:
+    """Train `model`, initialised, until its schedule ends; return the story of its epochs, of which `first` is the 0th.
+
+    After each epoch `folder`/checkpoint.safetensors holds all that the next one needs, and `folder`/epochs.jsonl the
+    story so far: a run that was killed goes on from there, and ends where an uninterrupted one would have.
+    """
+    path = folder / "checkpoint.safetensors"
+    schedule, epochs = schedule_of(options, rate, first[options.metric]), [first]
+    optimiser = optimiser_of(model, len(train), options, folder)
+    saved = checkpoint.read(path, fingerprint)
+    if saved is not None:
+        tensors, about = saved
+        _assign(_state(model, optimiser), tensors)
+        epochs = about["epochs"]
+        schedule = type(schedule)(**about["schedule"])
+        say(f"going on after epoch {epochs[-1]['epoch']} of {path}")
+    while not schedule.ended:
+        epochs.append(_epoch(model, optimiser, train, heldout, options, schedule, len(epochs)))
+        with replacing(folder / "epochs.jsonl", "w") as stream:  # first: after the last checkpoint nothing is written
+            stream.writelines(json.dumps(row, allow_nan=False) + "\n" for row in epochs)
+        about = {"schedule": asdict(schedule), "epochs": epochs}  # type: ignore[call-overload]
+        checkpoint.write(path, _state(model, optimiser), about, fingerprint)
+    return epochs
+
+
+def jsonable(row: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no NaN: what diverged is null."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()
+    }
+
+
+def _epoch(
+    model: PosteriorModel,
+    optimiser: Optimiser,
+    train: Batches,
+    heldout: Batches,
+    options: TrainingOptions,
+    schedule: Schedule,
+    number: int,
+) -> dict[str, Any]:
+    start = {name: tensor.detach().clone() for name, tensor in _state(model, optimiser).items()}
+    rate, clock, cpu = schedule.rate_at(0.0), time.monotonic(), time.process_time()
+    order = train.shuffled(options.batch, options.seed, number)
+    loss, frames = one_pass(optimiser, train, order, schedule.rate_at, options, number, len(train), f"epoch {number}")
+    metrics = evaluate(model, heldout, options.metric)
+    kept, halved = schedule.judge(metrics[options.metric])
+    if kept:
+        optimiser.end(number)
+    else:
+        _assign(_state(model, optimiser), start)
+    seconds = time.monotonic() - clock
+    short = "" if frames == len(train) else f", diverged after {frames} frames"
+    verdict = short + ("" if kept else ", reverted") + (", rate halved" if halved else "")
+    say(f"epoch {number}: rate {rate:g}, heldout {describe(metrics)}{verdict} ({seconds:.0f} s)")
+    return jsonable(
+        {
+            "epoch": number,
+            "rate": rate,
+            "train_ce": loss / frames,
+            **metrics,
+            "kept": kept,
+            "halved": halved,
+            "frames": frames,
+            "seconds": round(seconds, 2),
+            "cpu_seconds": round(time.process_time() - cpu, 2),
+        }
+    )
+
+
+def _state(model: PosteriorModel, optimiser: Optimiser) -> dict[str, Tensor]:
+    return model.parameters | {f"optimiser.{name}": tensor for name, tensor in optimiser.state.items()}
+
+
+@torch.no_grad()
+def _assign(state: dict[str, Tensor], tensors: dict[str, Tensor]) -> None:
+    for name, tensor in tensors.items():
+        state[name].copy_(tensor)
