@@ -212,9 +212,14 @@ class ColumnFeatures(FeatureMap):
         return self._with({name: array[..., indices.to(array.device)] for name, array in self.own.items()})
 
     def joined(self, other: FeatureMap) -> Self:
-        if type(other) is not type(self) or other.own.keys() != self.own.keys():
+        if self._kind() != (other._kind() if isinstance(other, ColumnFeatures) else None):
             raise KernelamError("only maps of one kernel and one sampling plan can be joined")
         return self._with({name: torch.cat([array, other.own[name]], dim=-1) for name, array in self.own.items()})
+
+    def _kind(self) -> tuple[Any, ...]:
+        """All but the columns themselves: what maps must share to be joined."""
+        others = {name: value for name, value in vars(self).items() if name != "own"}
+        return type(self), others, {name: array.shape[:-1] for name, array in self.own.items()}
 
     def _with(self, own: dict[str, Tensor]) -> Self:
         made = copy.copy(self)

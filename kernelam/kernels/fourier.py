@@ -59,7 +59,7 @@ class ShiftInvariant(Kernel):
     def block(self, dim: int, rng: np.random.Generator, plan: str) -> dict[str, np.ndarray]:
         """The arrays of BLOCK frequencies."""
         drawn = self.orthogonal_frequencies if plan == "orthogonal" else self.frequencies
-        return {"omega": drawn(dim, BLOCK, rng).astype(np.float32)}
+        return {"omega": drawn(dim, BLOCK, rng).astype(np.float32, copy=False)}
 
     def draw(self, dim: int, count: int, draw: Draw) -> FourierFeatures:
         paired = draw.plan != "independent"

@@ -34,7 +34,8 @@ class SparseGaussian(ShiftInvariant, BandwidthKernel):
         M_ij = (1 − j/i) M_{i−1,j} + (j/i) g_i M_{i−1,j−1}.
         """
         self._check(x.shape[1])
-        means = [torch.full((len(x), len(y)), float(j == 0), dtype=torch.float64) for j in range(self.k + 1)]
+        shape = (len(x), len(y))
+        means = [x.new_full(shape, float(j == 0), dtype=torch.float64) for j in range(self.k + 1)]
         for i, (a, b) in enumerate(zip(x.double().T, y.double().T, strict=True), 1):
             g = torch.exp((a[:, None] - b[None]).square() / (-2.0 * self.sigma**2))
             for j in range(min(i, self.k), 0, -1):
