@@ -1,5 +1,7 @@
 """Kernel multinomial logistic regression on random features (may2017, sections 3.2 and 3.5)."""
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -104,3 +106,22 @@ class KernelSoftmax(PosteriorModel):
         model = cls(kernel, features, config["bottleneck"], *common)
         model._set({name: arrays[name] for name in names})
         return model
+
+
+def averaged(models: Sequence[KernelSoftmax]) -> KernelSoftmax:
+    """One model of all their features, whose logits are the mean of theirs (lu2014, eq. 8): its parameters are those of
+    the parts over their number, and z is scaled by √(2/D) for all D features now."""
+    first, features = models[0], models[0].feature_map
+    for model in models:
+        if model.bottleneck or model.kernel != first.kernel:
+            raise KernelamError("only models of one kernel, without a bottleneck, are averaged into one")
+    for model in models[1:]:
+        features = features.joined(model.feature_map)
+    C, parts = first.num_classes, []
+    for model in models:  # unit j of a map has the features j, n + j, …
+        theta, part = model.parameters["theta"][:, :C], model.feature_map
+        parts.append(theta.view(-1, part.columns, C) * (math.sqrt(features.count / part.count) / len(models)))
+    joined = KernelSoftmax(first.kernel, features, 0, first.pipeline, first.inputs, first.counts, first.device)
+    bias = torch.stack([model.parameters["bias"][:C] for model in models]).mean(dim=0)
+    joined._set({"theta": torch.cat(parts, dim=1).reshape(-1, C), "bias": bias})
+    return joined

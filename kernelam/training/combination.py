@@ -24,6 +24,7 @@ from kernelam.models.combination import Combination
 from kernelam.models.description import describe
 from kernelam.models.directory import STATES, is_whole, load_posterior_model, remove_model, save_model
 from kernelam.models.posterior import PosteriorModel
+from kernelam.models.softmax import KernelSoftmax, averaged
 from kernelam.progress import say, warn
 from kernelam.training.acoustic import TrainingInput, check_alignments, pack
 from kernelam.training.logit_weights import HeldoutLogits, fit_weights
@@ -41,31 +42,36 @@ class CombinationInput:
     folder: Path
 
 
-def combine(given: CombinationInput, weights: Sequence[float] | None, device: str) -> None:
+def combine(given: CombinationInput, weights: Sequence[float] | None, device: str, blocks: bool = False) -> None:
     """Check, fit the weights, save; a directory that has this combination already is left as it is.
 
-    Where the weights are given, data and alignment are only checked.
+    Where the weights are given, data and alignment are only checked. Models of blocks of random features have equal
+    weights, and become one kernel model.
     """
     if len(given.members) < 2:
         raise KernelamError("a combination takes at least two models")
     models = [_load_member(folder, device) for folder in given.members]
     model = Combination.of(models, weights or [1.0 / len(models)] * len(models))
-    transitions = _check(given, model)
+    transitions = _check(given, model, KernelSoftmax.kind if blocks else Combination.kind)
     with alone_in(given.folder):
         try:
-            _combine(given, model, transitions, weights)
+            _combine(given, model, transitions, weights, blocks)
         finally:
             shutil.rmtree(given.folder / "frames", ignore_errors=True)
 
 
 def _combine(
-    given: CombinationInput, model: Combination, transitions: TransitionModel, weights: Sequence[float] | None
+    given: CombinationInput,
+    model: Combination,
+    transitions: TransitionModel,
+    weights: Sequence[float] | None,
+    blocks: bool,
 ) -> None:
     store = None if weights else pack(given.data, given.ali, transitions, model.pipeline, given.folder / "frames")
     told = {
         "members": [_digests(folder) for folder in given.members],
         "counts": hashlib.sha256(model.counts.tobytes()).hexdigest(),
-        "weights": weights or "fitted",
+        "weights": weights or ("equal" if blocks else "fitted"),
         "data": store and store.digest,
     }
     fingerprint = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
@@ -74,14 +80,15 @@ def _combine(
         return
     training: dict[str, Any] = {**told, "frames": 0, "seconds": 0.0}
     about: dict[str, Any] = {"fingerprint": fingerprint, "training": training, "seed": _seed(given.members)}
+    result: PosteriorModel = model
     if store:
         start = time.monotonic()
-        model, measured = _fit(given, model, store)
+        result, measured = (_join if blocks else _fit)(given, model, store)
         training |= {"frames": len(store), "seconds": round(time.monotonic() - start, 1)}
         about |= measured
     remove_model(given.folder)
     lda = [model.pipeline.lda] if model.pipeline.lda else []
-    save_model(given.folder, model, about, [*(given.members[0] / name for name in STATES), *lda])
+    save_model(given.folder, result, about, [*(given.members[0] / name for name in STATES), *lda])
 
 
 def _digests(folder: Path) -> dict[str, str]:
@@ -121,13 +128,29 @@ def _fit(given: CombinationInput, model: Combination, store: FrameStore) -> tupl
     return fitted, {"heldout": measured, "members": members}
 
 
+def _join(given: CombinationInput, model: Combination, store: FrameStore) -> tuple[PosteriorModel, dict[str, Any]]:
+    """The one model of all blocks of random features, and how well it does."""
+    members = [member for member in model.members if isinstance(member, KernelSoftmax)]
+    if len(members) < len(model.members) or any(_inputs(member) != _inputs(members[0]) for member in members):
+        raise KernelamError("blocks are kernel models of the same inputs; others are combined with weights")
+    joined = averaged(members)
+    inputs = joined.inputs
+    measured = evaluate(joined, Batches(store, inputs.context, inputs.mean, inputs.scale, joined.device))
+    say(f"{len(members)} blocks, heldout CE {measured['ce']:.4f}, frame error {100 * measured['frame_error']:.2f} %")
+    return joined, {"heldout": measured}
+
+
+def _inputs(model: PosteriorModel) -> tuple[Any, ...]:
+    return model.inputs.context, model.inputs.mean.tobytes(), model.inputs.scale.tobytes()
+
+
 def _load_member(folder: Path, device: str) -> PosteriorModel:
     if not is_posterior(folder) and (folder / "final.mdl").exists():
         raise KernelamError(f"{folder} is a GMM; only models of posteriors, such as kernel models and DNNs, combine")
     return load_posterior_model(folder, device)
 
 
-def _check(given: CombinationInput, model: Combination) -> TransitionModel:
+def _check(given: CombinationInput, model: Combination, kind: str) -> TransitionModel:
     """Everything that can disagree, before any work."""
     first, first_model = given.members[0], model.members[0]
     expected = _states(first) | _features(first_model)
@@ -139,8 +162,8 @@ def _check(given: CombinationInput, model: Combination) -> TransitionModel:
         raise KernelamError(f"{given.folder} is one of the models; combine into another directory")
     both = (given.data, given.data, given.lang, given.ali, given.ali, given.folder)
     transitions = check_alignments(TrainingInput(*both, model.pipeline, model.inputs.context))
-    if (given.folder / "model.json").exists() and (kind := describe(given.folder).get("kind")) != model.kind:
-        raise KernelamError(f"{given.folder} has a model of kind {kind}, which would be lost; combine into another one")
+    if (given.folder / "model.json").exists() and (old := describe(given.folder).get("kind")) != kind:
+        raise KernelamError(f"{given.folder} has a model of kind {old}, which would be lost; combine into another one")
     _compare(first, expected, given.ali, _tree(given.ali))
     check_phones(given.lang / "phones.txt", first / "phones.txt")
     model.transform_dir = given.ali if model.pipeline.fmllr else None
