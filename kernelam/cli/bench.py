@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
+from kernelam.cli.train import kernel
 from kernelam.cli.values import ABOVE_ZERO, PATH, POSITIVE, check_output
+from kernelam.errors import KernelamError
 
 
 def measured(function: Callable[..., None]) -> Callable[..., None]:
@@ -44,19 +47,83 @@ def training(threads: int, output: Path | None, quick: bool) -> None:
 
 
 def _training(threads: int, output: Path | None, quick: bool) -> None:
-    import json
-
     if output:
         check_output(output)
-    from kernelam.files import replacing
     from kernelam.training.bench import describe_bench, training_bench
 
     found = training_bench(threads, quick)
     click.echo(describe_bench(found))
+    _write(output, found)
+
+
+def _write(output: Path | None, found: object) -> None:
+    import json
+
+    from kernelam.files import replacing
+
     if output:
         with replacing(output, "w") as stream:
             json.dump(found, stream, indent=2)
             stream.write("\n")
+
+
+TARGETS = ("sgd halving", "sag halving")
+VARIED = ("optimiser", "schedule", "seed")
+
+
+@command.command(params=[param for param in kernel.params if param.name not in VARIED])
+@click.option("--seeds", default="1 2 3")
+@click.option("--decay-epochs", default="", help="Lengths of the decay to try, e.g. '3 4 6'; otherwise --max-epochs.")
+@click.option("--target", type=click.Choice(TARGETS), default=TARGETS[0])
+@click.option("--json", "output", type=PATH, help="Write the figures there too.")
+def optimisers(seeds: str, decay_epochs: str, target: str, output: Path | None, **given: Any) -> None:
+    """Time until each optimiser and schedule reaches the best heldout CE of one of them, --target.
+
+    Trains one model in all ways, with the options of `kernelam train kernel` and the same rates to choose from, into
+    folders of FOLDER; a training that is there already is not repeated.
+    """
+    from kernelam.cli.values import numbers
+    from kernelam.progress import say
+
+    train = kernel.callback
+    assert train is not None
+    if output:
+        check_output(output)
+    ways = _ways(given["max_epochs"], decay_epochs, given["bottleneck"])
+    if target not in ways:
+        raise KernelamError(f"--target {target} is for models without a bottleneck")
+    folders = {seed: {way: _folder(given["folder"], seed, way) for way in ways} for seed in numbers(int, seeds)}
+    for seed, places in folders.items():
+        for way, folder in places.items():
+            say(f"{way}, seed {seed}")
+            optimiser, schedule = way.split()[:2]
+            varied = {"optimiser": optimiser, "schedule": schedule, "max_epochs": ways[way], "seed": seed}
+            train(**given | varied | {"folder": folder})
+    from kernelam.training.bench_optimisers import compare_optimisers, describe_optimisers, read_epochs
+
+    rows = []
+    for seed, places in folders.items():
+        rows += compare_optimisers(seed, {way: read_epochs(folder) for way, folder in places.items()}, target)
+    click.echo(describe_optimisers(rows, target))
+    _write(output, {"target": target, "optimisers": rows})
+
+
+def _ways(max_epochs: int, decay_epochs: str, bottleneck: int) -> dict[str, int]:
+    """The name of each way to train, and the epochs that it has at the most."""
+    from kernelam.cli.values import numbers
+    from kernelam.progress import say
+
+    lengths = numbers(int, decay_epochs or str(max_epochs))
+    if min(lengths) < 1:
+        raise KernelamError(f"--decay-epochs are whole numbers above zero, not {min(lengths)}")
+    if bottleneck:
+        say("SAG is for models without a bottleneck: it is left out")
+    ways = {way: max_epochs for way in TARGETS if not (bottleneck and way.startswith("sag"))}
+    return ways | {f"sgd decay {length}": length for length in lengths}
+
+
+def _folder(top: Path, seed: int, way: str) -> Path:
+    return top / f"seed{seed}" / way.replace(" ", "_")
 
 
 @command.command()
