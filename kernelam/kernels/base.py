@@ -147,8 +147,8 @@ class FeatureMap(ABC):
         """The number of features D."""
 
     @abstractmethod
-    def write(self, x: Tensor, out: Tensor) -> None:
-        """zᵀ into the contiguous `out`, count × batch."""
+    def write(self, x: Tensor, out: Tensor, factor: float = 1.0) -> None:
+        """factor · zᵀ into the contiguous `out`, count × batch."""
 
     @torch.no_grad()
     def __call__(self, x: Tensor, out: Tensor | None = None) -> Tensor:

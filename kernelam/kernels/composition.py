@@ -70,5 +70,5 @@ class CompositeFeatures(FeatureMap):
         z = self.parts["inner"](x)
         return torch.addmm(self.own["offset"], z, self.own["matrix"]) if self.own else z
 
-    def write(self, x: Tensor, out: Tensor) -> None:
-        self.parts["outer"].write(self.hidden(x), out)
+    def write(self, x: Tensor, out: Tensor, factor: float = 1.0) -> None:
+        self.parts["outer"].write(self.hidden(x), out, factor)

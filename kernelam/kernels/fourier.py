@@ -25,12 +25,12 @@ class FourierFeatures(ColumnFeatures):
         """ωᵀx of each frequency (a row) and frame; in `out` if that is of use."""
         return torch.mm(self.own["omega"].T, x.T, out=out)
 
-    def write(self, x: Tensor, out: Tensor) -> None:
+    def write(self, x: Tensor, out: Tensor, factor: float = 1.0) -> None:
         p = self.project(x, out.narrow(0, 0, self.columns))
         if "b" in self.own:
-            cosine(p, self.own["b"], self.scale, out)
+            cosine(p, self.own["b"], factor * self.scale, out)
         else:
-            cosine_and_sine(p, self.scale, out)
+            cosine_and_sine(p, factor * self.scale, out)
 
 
 class SparseFourierFeatures(FourierFeatures):

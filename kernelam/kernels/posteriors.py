@@ -49,10 +49,10 @@ class PosteriorFeatures(FeatureMap):
     def _last(self) -> int:
         return len(self.own) // 2 - 1
 
-    def write(self, x: Tensor, out: Tensor) -> None:
+    def write(self, x: Tensor, out: Tensor, factor: float = 1.0) -> None:
         h = self.parts["features"](x) if self.parts else x
         for layer in range(self._last + 1):
             h = torch.addmm(self.own[f"b{layer}"], h, self.own[f"W{layer}"])
             if self.activation == "tanh" and layer < self._last:
                 h.tanh_()
-        torch.sub(h.T, torch.logsumexp(h, dim=1), out=out)
+        torch.sub(h.T, torch.logsumexp(h, dim=1), out=out).mul_(factor)

@@ -67,8 +67,7 @@ class SumFeatures(FeatureMap):
     def count(self) -> int:
         return sum(part.count for part in self.parts.values())
 
-    def write(self, x: Tensor, out: Tensor) -> None:
+    def write(self, x: Tensor, out: Tensor, factor: float = 1.0) -> None:
         blocks = out.split([part.count for part in self.parts.values()])
         for weight, part, block in zip(self.weights, self.parts.values(), blocks, strict=True):
-            part.write(x, block)
-            block.mul_(weight**0.5)
+            part.write(x, block, factor * weight**0.5)

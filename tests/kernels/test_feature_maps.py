@@ -27,9 +27,17 @@ from kernelam.kernels import (
 from kernelam.kernels.base import BLOCK, part_of
 from kernelam.kernels.composition import CompositeFeatures
 from kernelam.kernels.loops import FEW_THREADS, cosine, cosine_and_sine, sparse_projection
+from kernelam.kernels.sum import SumFeatures
 
 DIM = 6
 G, L, S = Gaussian(3.0), Laplacian(8.0), SparseGaussian(1.5, 3)
+GENERATOR = torch.Generator().manual_seed(0)
+
+
+def normal(*shape: int) -> torch.Tensor:
+    return torch.randn(shape, generator=GENERATOR)
+
+
 CASES: list[tuple[Kernel, str]] = [
     *((kernel, plan) for kernel in (G, L, S) for plan in ("paired", "independent")),
     (G, "orthogonal"),
@@ -44,17 +52,15 @@ MAPS: list[FeatureMap] = [
     *(kernel.feature_map(DIM, 24, 1, plan) for kernel, plan in CASES),
     Composition(G, L, 10).feature_map(DIM, 24, 1),
     CompositeFeatures(
-        S.feature_map(4, 8, 1), G.feature_map(DIM, 12, 1), {"matrix": torch.randn(12, 4), "offset": torch.randn(4)}
+        S.feature_map(4, 8, 1), G.feature_map(DIM, 12, 1), {"matrix": normal(12, 4), "offset": normal(4)}
     ),
     Posteriors(G, "linear").map_of(
         {
             **{f"features.{key}": value for key, value in G.feature_map(DIM, 12, 1).arrays.items()},
-            **{"W0": torch.randn(12, 3), "b0": torch.zeros(3), "W1": torch.randn(3, 7), "b1": torch.randn(7)},
+            **{"W0": normal(12, 3), "b0": torch.zeros(3), "W1": normal(3, 7), "b1": normal(7)},
         }
     ),
-    Posteriors(None, "tanh").map_of(
-        {"W0": torch.randn(DIM, 3), "b0": torch.zeros(3), "W1": torch.randn(3, 7), "b1": torch.randn(7)}
-    ),
+    Posteriors(None, "tanh").map_of({"W0": normal(DIM, 3), "b0": torch.zeros(3), "W1": normal(3, 7), "b1": normal(7)}),
 ]
 
 
@@ -242,7 +248,7 @@ def test_selected_and_joined_maps_have_the_columns_and_the_scale_of_their_number
     assert (whole.columns, whole.count) == (23, 23 * per)
     both = torch.cat([unscaled[..., chosen], other(x).view(40, per, 20) * z.count**0.5], dim=2)
     torch.testing.assert_close(whole(x).view(40, per, 23) * whole.count**0.5, both)
-    norms = torch.rand(z.count)
+    norms = torch.arange(z.count) + 1.0
     torch.testing.assert_close(z.column_norms(norms), norms.view(per, 20).sum(0))
 
 
@@ -324,15 +330,15 @@ def on_fake_gpu(z: FeatureMap) -> FeatureMap:
 @pytest.mark.parametrize("threads", [1, 2 * FEW_THREADS], ids=["compiled", "torch"])
 def test_inner_loops(threads, monkeypatch):
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-    x = torch.randn(33, 7) * 40
-    index, value = torch.randint(7, (3, 50), dtype=torch.int32), torch.randn(3, 50)
+    x = normal(33, 7) * 40
+    index, value = torch.randint(7, (3, 50), dtype=torch.int32, generator=GENERATOR), normal(3, 50)
     p = sparse_projection(x, index, value, torch.empty(50, 33))
     expected = torch.stack([sum(value[k, j] * x[:, index[k, j]] for k in range(3)) for j in range(50)])
-    torch.testing.assert_close(p, expected)
+    torch.testing.assert_close(p, expected, rtol=1e-5, atol=1e-4)  # of terms around 40
     z = torch.cat([p, torch.empty_like(p)])
     cosine_and_sine(z[:50], 0.5, z)
     torch.testing.assert_close(z.double(), 0.5 * torch.cat([p.double().cos(), p.double().sin()]), rtol=0, atol=1e-6)
-    z, phase = p.clone(), torch.rand(50) * 6
+    z, phase = p.clone(), torch.linspace(0.0, 6.0, 50)
     cosine(z, phase, 0.5, z)
     torch.testing.assert_close(z.double(), 0.5 * (p + phase[:, None]).double().cos(), rtol=0, atol=1e-6)
 
@@ -380,3 +386,16 @@ def test_bad_requests_are_sentences():
         Composition(G, L, 10, "pca:2").feature_map(3, 8, 1)
     with pytest.raises(KernelamError, match="chooses 5 coordinates, its inputs have 3"):
         SparseGaussian(1.0).feature_map(3, 8, 1)
+
+
+@pytest.mark.parametrize("number", range(len(MAPS)))
+def test_a_part_of_a_sum_is_scaled(points, number):
+    x, _ = points
+    z = MAPS[number]
+    twice = SumFeatures((4.0, 0.25), [z, z])(x)
+    torch.testing.assert_close(twice, torch.cat([2.0 * z(x), 0.5 * z(x)], dim=1))
+
+
+def test_the_step_of_degree_0_is_a_half_at_zero():
+    z = ArcCosine(0).feature_map(3, 8, 1)(torch.zeros(1, 3))
+    torch.testing.assert_close(z, torch.full((1, 8), 0.25))

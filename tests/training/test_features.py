@@ -24,6 +24,8 @@ from kernelam.training.features import build_features
 CPU, CLASSES, DIM = torch.device("cpu"), 4, 5
 INPUTS = Inputs((1, 0), np.full(DIM, 0.1, np.float32), np.full(DIM, 0.5, np.float32))
 
+SOME = torch.linspace(-2.0, 2.0, 50 * 2 * DIM).view(50, 2 * DIM).sin(), torch.arange(50) % CLASSES
+
 
 def frames(folder: Path, constant: bool = False) -> Batches:
     rng = np.random.default_rng(0)
@@ -156,7 +158,7 @@ def test_parts_of_one_map_share_all_but_the_outer_features(train):
 def model_of(kernel: Kernel, z: FeatureMap, bottleneck: int = 0) -> KernelSoftmax:
     model = KernelSoftmax(kernel, z, bottleneck, Pipeline(), INPUTS, np.ones(CLASSES), CPU)
     model.initialise(1)
-    model.step(torch.randn(50, 2 * DIM), torch.randint(CLASSES, (50,)), 1.0)
+    model.step(*SOME, 1.0)
     return model
 
 
@@ -169,7 +171,7 @@ def first_models(tmp_path, train) -> dict[str, Path]:
         "dnn": Dnn(2, 7, Pipeline(), INPUTS, np.ones(CLASSES), CPU),
     }
     models["dnn"].initialise(1)
-    models["dnn"].step(torch.randn(50, 2 * DIM), torch.randint(CLASSES, (50,)), 1.0)
+    models["dnn"].step(*SOME, 1.0)
     folders = {}
     for name, model in models.items():
         folders[name] = tmp_path / name
