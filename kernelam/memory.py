@@ -1,12 +1,18 @@
 """How much memory there is, asked before work that needs a lot of it."""
 
 from pathlib import Path
+from typing import Any
 
 from kernelam.errors import KernelamError
 
 
-def available() -> int:
-    """Bytes that this process may still take: what the machine has free, or what its control group allows."""
+def available(device: Any = "cpu") -> int:
+    """Bytes that this process may still take on a device of PyTorch: what the machine has free, or what its control
+    group allows; or what a GPU has."""
+    if str(device).startswith("cuda"):
+        import torch
+
+        return torch.cuda.mem_get_info(device)[0]
     lines = Path("/proc/meminfo").read_text().splitlines()
     free = 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
     for limit, used in (

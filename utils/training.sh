@@ -15,6 +15,7 @@ l2=0                            # half this times the squared weights is added t
 augment=                        # noise on the inputs: mask:p or noise:s
 seed=1                          # of the first weights, of random features and of the order of frames
 device=cpu                      # cpu or cuda
+precision=single                # of matrix products on a GPU: single, tf32 or mixed
 num_threads=0                   # 0: all cores
 cmd=run_local.sh                # where the job runs
 
@@ -31,6 +32,6 @@ train() {  # train KIND OPTIONS…: kernelam train with these options and the sh
         kernelam train "$@" --feat-type "$feat_type" --cmvn-opts "$cmvn_opts" --delta-order "$delta_order" \
         --splice "$splice" --rates "$rates" --search-frames "$search_frames" --schedule "$schedule" \
         --max-epochs "$max_epochs" --max-halvings "$max_halvings" --metric "$metric" --l2 "$l2" --augment "$augment" \
-        --seed "$seed" --device "$device" "${args[@]:0:5}" "$out"
+        --seed "$seed" --device "$device" --precision "$precision" "${args[@]:0:5}" "$out"
     if ((${#parts[@]})); then warnings "$dir"/log/train.*.log; else warnings "$log"; fi
 }

@@ -43,6 +43,12 @@ def common(function: Callable[..., None]) -> Callable[..., None]:
         click.option("--augment", default="", help="Noise on the inputs: mask:p or noise:s."),
         click.option("--seed", type=COUNT, default=1),
         click.option("--device", default="cpu", help="cpu or cuda."),
+        click.option(
+            "--precision",
+            type=click.Choice(["single", "tf32", "mixed"]),
+            default="single",
+            help="Of matrix products on a GPU; mixed: bfloat16, with sums and weights in single precision.",
+        ),
     ):
         function = option(function)
     for name in reversed(ARGUMENTS):
@@ -102,7 +108,7 @@ def dnn(layers: int, width: int, **shared: Any) -> None:
 
 OPTIONS = (
     *("search_frames", "batch", "schedule", "max_epochs", "max_halvings", "metric", "l2", "augment", "seed"),
-    *("optimiser", "sag_table"),
+    *("precision", "optimiser", "sag_table"),
 )
 
 

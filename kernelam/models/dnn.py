@@ -38,7 +38,8 @@ class Dnn(PosteriorModel):
         return torch.addmm(self.parameters[f"b{self.layers}"], x, self.parameters[f"W{self.layers}"])
 
     def step(self, x: Tensor, labels: Tensor, rate: float, l2: float = 0.0) -> Tensor:
-        loss = torch.nn.functional.cross_entropy(self.logits(x), labels)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed):
+            loss = torch.nn.functional.cross_entropy(self.logits(x), labels)
         gradients = torch.autograd.grad(loss, list(self.parameters.values()))
         with torch.no_grad():
             for (name, parameter), gradient in zip(self.parameters.items(), gradients, strict=True):

@@ -14,8 +14,6 @@ from kernelam.frontend.pipeline import Pipeline
 from kernelam.frontend.transforms import splice
 from kernelam.models.base import AcousticModel, log_priors
 
-CHUNK = 2048  # frames scored at once: an utterance of an hour needs no more memory than one of a minute
-
 
 def find_device(name: str) -> torch.device:
     """The device of that name, if this machine has it."""
@@ -49,6 +47,9 @@ class Inputs:
 class PosteriorModel(AcousticModel):
     """A model of p(class | x). Its likelihoods are posteriors over priors: log p(x | y) = log p(y | x) − log p(y)."""
 
+    mixed = False
+    """Whether matrices are multiplied in bfloat16 (see `training.acoustic.set_precision`)."""
+
     def __init__(self, pipeline: Pipeline, inputs: Inputs, counts: np.ndarray, device: torch.device) -> None:
         self.pipeline = pipeline
         self.inputs = inputs
@@ -57,6 +58,11 @@ class PosteriorModel(AcousticModel):
         self.feature_dim = len(inputs.mean)
         self.device = device
         self.parameters: dict[str, Tensor] = {}
+
+    @property
+    def chunk(self) -> int:
+        """Frames scored at once: an utterance of an hour needs no more memory than one of a minute."""
+        return 2048
 
     @abstractmethod
     def logits(self, x: Tensor) -> Tensor:
@@ -95,7 +101,9 @@ class PosteriorModel(AcousticModel):
     @torch.no_grad()
     def log_posteriors(self, features: np.ndarray) -> np.ndarray:
         x = self.inputs.tensor(features)
-        parts = [torch.log_softmax(self.logits(part.to(self.device)), dim=1).cpu() for part in torch.split(x, CHUNK)]
+        parts = [
+            torch.log_softmax(self.logits(part.to(self.device)), dim=1).cpu() for part in torch.split(x, self.chunk)
+        ]
         return torch.cat(parts).numpy()
 
     def log_likelihoods(self, features: np.ndarray, classes: np.ndarray | None = None) -> np.ndarray:

@@ -12,6 +12,9 @@ from kernelam.kernels import FeatureMap, Kernel, kernel_from
 from kernelam.models.posterior import PosteriorModel
 from kernelam.models.weights import glorot
 
+CHUNK_ELEMENTS = 1 << 26
+"""Of z, computed at once when frames are only scored."""
+
 
 def padded(n: int) -> int:
     """The next multiple of 8: the width at which matrix products run at full speed."""
@@ -34,6 +37,11 @@ class KernelSoftmax(PosteriorModel):
         self.kernel = kernel
         self.feature_map = feature_map.to(self.device)
         self.bottleneck = bottleneck
+        self._z: Tensor | None = None  # of the last step: at many features, new memory takes as long as the cosines
+
+    @property
+    def chunk(self) -> int:
+        return max(1, min(super().chunk, CHUNK_ELEMENTS // self.feature_map.count))
 
     def initialise(self, seed: int) -> None:
         """Θ = 0, which is convex and needs no luck; with a bottleneck U and V are Glorot-uniform."""
@@ -53,28 +61,47 @@ class KernelSoftmax(PosteriorModel):
             self.parameters[name] = full.to(self.device)
 
     @torch.no_grad()
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """z(x), the output layer's input h (zU, or z itself) and matrix (V, or Θ), and the logits, padding included."""
-        z, p = self.feature_map(x), self.parameters
-        h, top = (z @ p["U"], p["V"]) if self.bottleneck else (z, p["theta"])
-        return z, h, top, torch.addmm(p["bias"], h, top)
+    def forward(self, x: Tensor, out: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """z(x), the output layer's input h (zU, or z itself) and matrix (V, or Θ), and the logits, padding included.
+
+        The memory of `out`, z of an earlier call, is used again.
+        """
+        z, p = self.feature_map(x, out), self.parameters
+        z = z.bfloat16() if self.mixed else z
+        h, top = (self._product(z, p["U"]), p["V"]) if self.bottleneck else (z, p["theta"])
+        return z, h, top, self._product(h, top, p["bias"])
+
+    def _product(self, a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
+        """ab + bias, in single precision."""
+        if self.mixed:
+            product = (a.bfloat16() @ b.bfloat16()).float()
+            return product if bias is None else product.add_(bias)
+        return a @ b if bias is None else torch.addmm(bias, a, b)
+
+    def _descend(self, weights: Tensor, a: Tensor, b: Tensor, rate: float, shrink: float) -> None:
+        """weights ← shrink · weights − rate · ab."""
+        if self.mixed:
+            weights.mul_(shrink).sub_(self._product(a, b), alpha=rate)
+        else:
+            weights.addmm_(a, b, beta=shrink, alpha=-rate)
 
     def logits(self, x: Tensor) -> Tensor:
-        return self.forward(x)[-1][:, : self.num_classes]
+        return self.forward(x)[-1].narrow(1, 0, self.num_classes)
 
     @torch.no_grad()
     def step(self, x: Tensor, labels: Tensor, rate: float, l2: float = 0.0) -> Tensor:
-        z, h, top, logits = self.forward(x)
-        p = self.parameters
+        z, h, top, logits = self.forward(x, self._z)
+        p, self._z = self.parameters, None if self.mixed else z
         log_posterior = torch.log_softmax(logits, dim=1)
-        loss = -log_posterior.gather(1, labels[:, None]).sum()
+        own = labels.unsqueeze(1)
+        loss = -log_posterior.gather(1, own).sum()
         gradient = log_posterior.exp_()  # of the loss with respect to the logits: posterior − one-hot label
-        gradient[torch.arange(len(labels), device=labels.device), labels] -= 1.0
-        shrink, rate = 1.0 - rate * l2, -rate / len(labels)
+        gradient.scatter_add_(1, own, torch.full_like(own, -1.0, dtype=gradient.dtype))
+        shrink, rate = 1.0 - rate * l2, rate / len(labels)
         if self.bottleneck:
-            p["U"].addmm_(z.T, gradient @ top.T, beta=shrink, alpha=rate)
-        top.addmm_(h.T, gradient, beta=shrink, alpha=rate)
-        p["bias"].add_(gradient.sum(dim=0), alpha=rate)
+            self._descend(p["U"], z.T, self._product(gradient, top.T), rate, shrink)
+        self._descend(top, h.T, gradient, rate, shrink)
+        p["bias"].sub_(gradient.sum(dim=0), alpha=rate)
         return loss
 
     def row_norms(self) -> Tensor:

@@ -106,6 +106,7 @@ def _train(
         shutil.rmtree(work)
         return
     place = find_device(device)
+    set_precision(options.precision, place)
     train, heldout = (Batches(store, inputs.context, inputs.mean, inputs.scale, place) for store in stores)
     counts = count_classes(stores[0], transitions.num_pdfs)
     say(f"{len(train)} training frames, {len(heldout)} heldout frames, {transitions.num_pdfs} classes, on {place}")
@@ -129,14 +130,25 @@ def _train(
     _clean(given.folder)
 
 
+def set_precision(precision: str, device: torch.device) -> None:
+    """Let a GPU multiply matrices in TF32, or (mixed) in bfloat16 with sums and weights in single precision."""
+    if precision != "single" and device.type == "cpu":
+        raise KernelamError(f"--precision {precision} is for GPUs; on a CPU it would be slower, and is off")
+    torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+
+
 def _fit(setup: Setup, plan: Plan) -> tuple[PosteriorModel, list[dict[str, Any]]]:
     options, clock = setup.options, time.monotonic()
     place = (setup.folder, setup.fingerprint)
-    found = search(
-        lambda bandwidth: plan.build(setup, bandwidth), plan.bandwidths, setup.train, setup.heldout, options, *place
-    )
+
+    def build(bandwidth: float) -> PosteriorModel:
+        model = plan.build(setup, bandwidth)
+        model.mixed = options.precision == "mixed"
+        return model
+
+    found = search(build, plan.bandwidths, setup.train, setup.heldout, options, *place)
     best = found.trials[0]
-    model = plan.refine(setup, plan.build(setup, best["bandwidth"]), best["rate"])
+    model = plan.refine(setup, build(best["bandwidth"]), best["rate"])
     model.initialise(options.seed)
     seconds = round(time.monotonic() - clock, 2)
     first = {"epoch": 0, "search": found.trials, **found.untrained, "seconds": seconds}
@@ -199,9 +211,12 @@ def fit_inputs(store: FrameStore, context: tuple[int, int]) -> Inputs:
 
 
 def count_classes(store: FrameStore, num_classes: int) -> np.ndarray:
-    """Frames of each class; how many have none is said, and what that means for their priors."""
+    """Frames of each class; which have none is said, and what that means for their priors."""
     assert store.labels is not None
     counts = np.bincount(store.labels, minlength=num_classes).astype(np.float64)
     if unseen := int((counts == 0).sum()):
-        say(f"{unseen} of {num_classes} classes have no training frame; their prior is {PRIOR_FLOOR:g} of uniform")
+        names = " ".join(map(str, np.flatnonzero(counts == 0)[:10])) + (" …" if unseen > 10 else "")
+        say(
+            f"{unseen} of {num_classes} classes have no training frame ({names}): a prior of {PRIOR_FLOOR:g} of uniform"
+        )
     return counts

@@ -1,12 +1,15 @@
 """The plan of a kernel model: which random features, how many, and what is chosen among them."""
 
+import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from kernelam.errors import KernelamError
 from kernelam.kernels.base import BLOCK, ColumnFeatures
+from kernelam.memory import available, check_memory
+from kernelam.models.description import describe
 from kernelam.models.posterior import PosteriorModel
-from kernelam.models.softmax import KernelSoftmax
+from kernelam.models.softmax import CHUNK_ELEMENTS, KernelSoftmax
 from kernelam.training.acoustic import Setup
 from kernelam.training.features import build_features
 from kernelam.training.selection import schedule, select_features
@@ -35,13 +38,32 @@ class KernelPlan:
             raise KernelamError("blocks are averaged into one matrix: they cannot have a bottleneck")
 
     def settings(self) -> dict[str, Any]:
-        return asdict(self)
+        folders = re.findall(r"posteriors:([^\s()]+)", self.kernel)
+        return {**asdict(self), "posteriors": [describe(folder).get("fingerprint") for folder in folders]}
 
     def _first_block(self, number: int) -> int:
         """Where the random numbers of draw `number` begin: no two draws of any of the parts overlap."""
         return (self.blocks * number + self.block - 1) * -(-self.num_features // self.blocks // BLOCK)
 
+    def _check_memory(self, setup: Setup) -> None:
+        """Projections, the matrices with their copy at the start of an epoch and SAG's memory, and a batch of z."""
+        D, C, r = self.num_features // self.blocks, len(setup.counts), self.bottleneck
+        matrices = (D * r + r * C if r else D * C) * (2 if setup.options.optimiser == "sgd" else 4)
+        sparse = self.kernel.startswith("sparse-gaussian")
+        projections = 0 if sparse else setup.inputs.dim * D // (1 if self.sampling == "independent" else 2)
+        needed = 4 * (projections + matrices + max(setup.options.batch * D, CHUNK_ELEMENTS))
+        help = "" if self.blocks > 1 or r else ", a --bottleneck, or more --blocks"
+        check_memory(
+            *(
+                needed,
+                available(setup.device),
+                f"training {D} features of {C} classes",
+                f"fewer --num-features{help} take less",
+            )
+        )
+
     def build(self, setup: Setup, bandwidth: float) -> PosteriorModel:
+        self._check_memory(setup)
         options, count = setup.options, self.num_features // self.blocks
         kernel, features = build_features(
             *(self.kernel, bandwidth, count, self.sampling, setup.train, setup.inputs, options.seed, setup.device),

@@ -58,10 +58,10 @@ class Metric:
 
 
 @torch.no_grad()
-def evaluate(model: PosteriorModel, heldout: Batches, watched: str = "ce", size: int = 2048) -> dict[str, float]:
+def evaluate(model: PosteriorModel, heldout: Batches, watched: str = "ce", size: int | None = None) -> dict[str, float]:
     """CE, perplexity, entropy, ERLL with β = 1, accuracy, frame error, and the metric `watched` under its name."""
     log_ps, entropy, errors = [], 0.0, 0
-    for x, labels in heldout.in_order(size):
+    for x, labels in heldout.in_order(size or model.chunk):
         log_q = torch.log_softmax(model.logits(x), dim=1)
         log_ps.append(log_q.gather(1, labels[:, None])[:, 0].double().cpu())
         entropy -= float((log_q.exp() * log_q).sum(dtype=torch.float64))

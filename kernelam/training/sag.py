@@ -67,7 +67,7 @@ class Sag:
         delta = log_posterior.exp_()
         self._exchange(frames.numpy(), delta[:, :C], labels)
         d = self.state
-        d["theta"].addmm_(z.T, delta)
+        d["theta"].addmm_(z.float().T, delta)
         d["bias"].add_(delta.sum(dim=0))
         d["seen"] += len(labels) if self.old is None else 0
         p, scale = model.parameters, -rate / int(d["seen"])

@@ -35,6 +35,7 @@ class TrainingOptions:
     sag_table: str = "single"  # precision of SAG's table of posteriors: single or half
     l2: float = 0.0
     augment: str = ""  # an Augmentation
+    precision: str = "single"  # of matrix products: single, tf32, mixed
     seed: int = 1
 
 
@@ -186,7 +187,7 @@ def _epoch(
             "halved": halved,
             "frames": frames,
             "seconds": round(seconds, 2),
-            "cpu_seconds": round(time.process_time() - cpu, 2),
+            "cpu_seconds": round(time.process_time() - cpu, 3),
         }
     )
 
