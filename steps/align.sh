@@ -25,8 +25,11 @@ need "$data/feats.scp" "$data/text" "$lang/L.fst" "$src/final.mdl" "$src/tree"
 [[ ! $dir -ef $src ]] || die "$dir is the model's own directory; align into another one"
 [[ ! $dir -ef $transform_dir ]] || die "$dir is the directory of the transforms; align into another one"
 new=$dir/.new  # what an earlier run made stays until all of this one is there
+mkdir -p "$dir/log"
+alone_in "$dir"
+trap 'rm -rf "$new"' EXIT
 rm -rf "$new" "$dir"/split*utt
-mkdir -p "$dir/log" "$new"
+mkdir "$new"
 kernelam data split --per-utt --dest "$dir" "$data" "$nj"
 own=(final.mdl tree phones.txt cmvn_opts delta_opts splice_opts final.mat)
 for name in "${own[@]}"; do

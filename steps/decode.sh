@@ -27,10 +27,14 @@ src=$(dirname "$dir")
 
 [[ $decoder == embedded || $decoder == kaldi ]] || die "--decoder takes embedded or kaldi, not $decoder"
 need "$graph/HCLG.fst" "$graph/words.txt" "$data/feats.scp" "$src/final.mdl"
+$skip_scoring || need "$data/text"
 [[ -z $tuned_on ]] || need "$tuned_on/scoring_kaldi/best_wer"
 new=$dir/.new  # what an earlier run made stays until all of this one is there
+mkdir -p "$dir/log"
+alone_in "$dir"
+trap 'rm -rf "$new"' EXIT
 rm -rf "$new" "$dir"/split*utt
-mkdir -p "$dir/log" "$new"
+mkdir "$new"
 kernelam data split --per-utt --dest "$dir" "$data" "$nj"
 $cmd JOB=1:"$nj" "$dir/log/decode.JOB.log" \
     kernelam decode --acwt "$acwt" --beam "$beam" --lattice-beam "$lattice_beam" \

@@ -22,6 +22,7 @@ need "$data/text" "$lang/words.txt"
 [[ $units == words || $units == characters ]] || need "$units"
 [[ -z $tuned_on ]] || need "$tuned_on/scoring_kaldi/best_wer"
 nj=$(jobs_of "$dir")
+alone_in "$dir"
 paths=()
 for ((job = 1; job <= nj; job++)); do paths+=("$dir/paths.$job"); done
 trap 'rm -f "${paths[@]}"' EXIT

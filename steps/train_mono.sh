@@ -26,6 +26,7 @@ data=$1 lang=$2 dir=$3
 
 need "$data/feats.scp" "$data/text" "$lang/L.fst" "$lang/topo"
 mkdir -p "$dir/log"
+alone_in "$dir"
 rm -rf "$dir"/final.mdl "$dir"/model.json "$dir"/num_jobs "$dir"/ali.*.gz "$dir"/split*utt
 kernelam data split --per-utt --dest "$dir" "$data" "$nj"
 echo "$nj" > "$dir/num_jobs"

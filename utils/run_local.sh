@@ -93,7 +93,7 @@ start() {
     local number=$1 file line
     shift
     file=$(log_of "$number") line=$(command_line "$number" "$@")
-    mkdir -p "$(dirname "$file")" || die "cannot write the log $file"
+    { mkdir -p "$(dirname "$file")" && : >> "$file"; } 2> /dev/null || die "cannot write the log $file"
     set -m
     if ((number == first)) && [[ -t 2 ]]; then  # its progress bar is shown
         KERNELAM_PROGRESS_FD=3 run_job "$file" "$line" 3>&2 {guard}>&- &
@@ -139,6 +139,7 @@ report() {
     fi
     echo "$me: last lines of $file:" >&2
     tail -n 12 "$file" | sed 's/^/    /' >&2
+    [[ -s $file ]] || echo "$me: it is empty: perhaps the disk is full" >&2
     if grep -q '^# Ended (code 137)' "$file"; then echo "$me: it was killed, perhaps for want of memory" >&2; fi
     exit 1
 }

@@ -8,8 +8,8 @@
 #   usage 2                # how many arguments must be left; then the environment is set up
 #   set -- "${args[@]}"    # $1, $2, … are now the arguments
 #
-# It gives `root` (the toolkit's folder, wherever the script is called from), jobs_of, publish and warnings, and
-# parse_options, die, need and cores of options.sh. The environment of path.sh comes last: --help and mistakes are
+# It gives `root` (the toolkit's folder, wherever the script is called from), alone_in, jobs_of, publish and warnings,
+# and parse_options, die, need and cores of options.sh. The environment of path.sh comes last: --help and mistakes are
 # answered before anything is installed.
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd -P)
 case " $* " in *" --help "* | *" -h "*) ;; *) echo "$0$(printf ' %q' "$@")" >&2 ;; esac
@@ -24,6 +24,17 @@ usage() {  # usage N [M]: as in options.sh
 
 warnings() {  # warnings LOG…: what jobs that ended well warned of
     awk '/^warning: /' "$@" >&2
+}
+
+alone_in() {  # alone_in DIR: wait until no other script works in DIR; this one does until it ends, however it ends
+    local handle
+    [[ ! ${KERNELAM_ALONE_IN:-} -ef $1 ]] || return 0  # the script that called this one holds it
+    exec {handle}< "$1"
+    if command -v flock > /dev/null && ! flock -n "$handle"; then
+        echo "$0: another process is at work in $1: waiting for it to end" >&2
+        flock "$handle"
+    fi
+    export KERNELAM_ALONE_IN=$1
 }
 
 publish() {  # publish NEW DIR: what is in NEW moves to DIR

@@ -37,7 +37,7 @@ def command(
     out: Path,
 ) -> None:
     """Decode DATA by MODEL with GRAPH/HCLG.fst and write lattices to OUT."""
-    from kernelam.decoding.decoder import LatticeDecoder, decode_data, open_model
+    from kernelam.decoding.decoder import LatticeDecoder, check_sequences, decode_data, open_model
     from kernelam.decoding.external import decode_by_kaldi, find_program
     from kernelam.decoding.search import Beams
     from kernelam.files import replacing
@@ -52,7 +52,9 @@ def command(
     if decoder == "kaldi":
         decode_by_kaldi(data, scorer, model / "final.mdl", graph, acwt, beams, out)
         return
-    embedded = LatticeDecoder(read_graph(graph / "HCLG.fst"), transitions, acwt, beams)
+    hclg = read_graph(graph / "HCLG.fst")
+    embedded = LatticeDecoder(hclg, transitions, acwt, beams)
+    check_sequences(hclg, transitions, graph / "HCLG.fst")
     with replacing(out) as stream:
         for utt, lattice in decode_data(data, scorer, embedded, determinize_lattice):
             write_lattice(stream, utt, lattice)

@@ -195,11 +195,11 @@ def depth(lattices: tuple[Path, ...]) -> None:
 
 
 @command.command()
-@click.option("--out", type=PATH, callback=_checked, help="Also write the words of the closest paths here.")
+@click.option("--output", type=PATH, callback=_checked, help="Also write the words of the closest paths here.")
 @click.argument("words", type=PATH)
 @click.argument("text", type=PATH)
 @click.argument("lattices", type=PATH, nargs=-1, required=True)
-def oracle(out: Path | None, words: Path, text: Path, lattices: tuple[Path, ...]) -> None:
+def oracle(output: Path | None, words: Path, text: Path, lattices: tuple[Path, ...]) -> None:
     """The error rate of the paths of LATTICES that are closest to the transcripts in TEXT."""
     from kernelam.decoding.oracle import oracle as closest
     from kernelam.errors import KernelamError
@@ -214,8 +214,8 @@ def oracle(out: Path | None, words: Path, text: Path, lattices: tuple[Path, ...]
         distance, found = closest(lattice, reference)
         errors, total = errors + distance, total + len(reference)
         table[utt] = " ".join(spell(utt, word) for word in found)
-    if out:
-        write_table(out, table)
+    if output:
+        write_table(output, table)
     click.echo(f"oracle error rate {100 * errors / max(total, 1):.2f} % [ {errors} / {total} ], {len(table)} lattices")
 
 

@@ -65,7 +65,7 @@ def write(tuned_on: Path | None, units: str, data: Path, folder: Path, files: tu
     from kernelam.kaldi.tables import lines
     from kernelam.scoring.directory import score_directory
     from kernelam.scoring.tuning import Weights
-    from kernelam.scoring.units import token_map
+    from kernelam.scoring.units import token_map, units_name
 
     hyps: dict[Weights, dict[str, list[str]]] = {}
     for file in files:
@@ -73,7 +73,9 @@ def write(tuned_on: Path | None, units: str, data: Path, folder: Path, files: tu
             lmwt, wip, utt, *found = line.split()
             hyps.setdefault(Weights(int(lmwt), float(wip)), {})[utt] = found
     directory = DataDir(data)
-    scored = score_directory(folder, directory.text, hyps, directory.utt2spk, tuned_on, token_map(units))
+    scored = score_directory(
+        folder, directory.text, hyps, directory.utt2spk, tuned_on, token_map(units), units_name(units)
+    )
     click.echo(f"{scored.result.wer_line} {folder}/wer_{scored.weights.name}")
 
 

@@ -121,3 +121,19 @@ def open_model(
         )
     check_phones(graph / "phones.txt", folder / "phones.txt")
     return load_model(folder, device, transform_dir), transitions
+
+
+def check_sequences(graph: Fst, transitions: TransitionModel, name: Path) -> None:
+    """Raise if a transition-id of the graph follows one that it cannot follow in the model: two trees may have equally
+    many pdfs. Of the arcs into a state one is looked at."""
+    labels = graph.arcs["ilabel"]
+    leaving = np.flatnonzero((labels > 0) & ~transitions.is_self_loop[labels])
+    into = np.zeros(len(graph.final), np.int64)
+    into[graph.arcs["nextstate"][leaving]] = labels[leaving]
+    before, after = into[graph.source[leaving]], labels[leaving]
+    wrong = np.flatnonzero((before > 0) & ~transitions.follows(before, after))
+    if len(wrong):
+        raise KernelamError(
+            f"{name}: transition-id {after[wrong[0]]} follows {before[wrong[0]]}, which it cannot in the model:"
+            " the graph is of another tree"
+        )

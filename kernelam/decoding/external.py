@@ -97,5 +97,7 @@ def _running(command: list[str], out: IO[bytes]) -> Iterator[BinaryIO]:
         signal.signal(signal.SIGPIPE, handler)
     if failures:
         raise failures[0]
+    if status < 0:
+        raise KernelamError(f"{Path(command[0]).name} was killed by {signal.Signals(-status).name}")
     if status:
         raise KernelamError(f"{Path(command[0]).name} ended with status {status}; its last lines above say why")

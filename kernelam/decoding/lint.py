@@ -21,7 +21,7 @@ class Lint:
     rows: int = 0
     columns: int | None = None
     kinds: dict[str, list[str]] = field(default_factory=dict)  # what rows are → utterances
-    wrong: dict[str, list[str]] = field(default_factory=dict)  # sentence about the first of these utterances → all
+    wrong: dict[str, list[str]] = field(default_factory=dict)  # what is wrong → a sentence an utterance
     seen: set[str] = field(default_factory=set)
 
     def look(self, entries: Iterable[tuple[str, np.ndarray]]) -> None:
@@ -32,35 +32,39 @@ class Lint:
             if self.columns == matrix.shape[1]:
                 self.kinds.setdefault(self._kind(matrix), []).append(utt)
             if utt in self.seen:
-                self._add("{} is in the archive twice", utt)
+                self._add("twice", f"utterance {utt} is in the archive twice")
             self.seen.add(utt)
 
-    def _add(self, sentence: str, utt: str) -> None:
-        self.wrong.setdefault(sentence, []).append(utt)
+    def _add(self, what: str, sentence: str) -> None:
+        self.wrong.setdefault(what, []).append(sentence)
 
     def _shape(self, utt: str, matrix: np.ndarray) -> None:
         self.columns = self.columns or self.num_pdfs or matrix.shape[1]
         if matrix.shape[1] != self.columns:
             against = "the graph has {} pdfs" if self.num_pdfs else "the first utterance has {}"
-            self._add(f"{{}} has {matrix.shape[1]} columns, {against.format(self.columns)}", utt)
+            self._add("columns", f"utterance {utt} has {matrix.shape[1]} columns, {against.format(self.columns)}")
         if self.frames is None:
             return
         expected = self.frames.get(utt)
         if expected is None:
-            self._add("{} has no features", utt)
+            self._add("unknown", f"utterance {utt} has no features")
         elif expected != len(matrix):
-            self._add(f"{{}} has {len(matrix)} rows, its features have {expected} frames", utt)
+            self._add("rows", f"utterance {utt} has {len(matrix)} rows, its features have {expected} frames")
 
     def _kind(self, matrix: np.ndarray) -> str:
         """What the rows of a matrix are a distribution of, if of anything."""
         rows = matrix.astype(np.float64)
+        if (matrix == matrix[:, :1]).all() and matrix.shape[1] > 1:
+            return "constant"
         if rows.min() >= 0 and _near_zero(rows.sum(axis=1) - 1.0):
             return "posteriors"
         if _near_zero(np.logaddexp.reduce(rows, axis=1)):
             return "log posteriors"
+        if _near_zero(np.logaddexp.reduce(-rows, axis=1)):
+            return "costs"
         if self.log_priors is not None and len(self.log_priors) == matrix.shape[1]:
-            for kind, times in (("once", 1.0), ("twice", 2.0), ("added", -1.0)):
-                if _near_zero(np.logaddexp.reduce(rows + times * self.log_priors, axis=1)):
+            for kind, sign, times in (("once", 1, 1.0), ("twice", 1, 2.0), ("added", 1, -1.0), ("costs", -1, 1.0)):
+                if _near_zero(np.logaddexp.reduce(sign * rows + times * self.log_priors, axis=1)):
                     return kind
         return "other"
 
@@ -69,9 +73,8 @@ class Lint:
         sentences = []
         if not self.utterances:
             sentences.append("it is empty")
-        for sentence, utts in self.wrong.items():
-            more = f" (and {len(utts) - 1} more like it)" if len(utts) > 1 else ""
-            sentences.append(sentence.format(f"utterance {utts[0]}") + more)
+        for first, *others in self.wrong.values():
+            sentences.append(first + (f" (and {len(others)} more like it)" if others else ""))
         if self.frames is not None and (absent := sorted(self.frames.keys() - self.seen)):
             sentences.append(f"{len(absent)} of {len(self.frames)} utterances are missing, first {absent[0]}")
         if self.log_priors is not None and self.columns not in (None, len(self.log_priors)):
@@ -95,6 +98,8 @@ class Lint:
 
 
 _WRONG_KINDS = {
+    "constant": "all log-likelihoods of a frame are the same",
+    "costs": "negative logarithms, where a decoder wants logarithms,",
     "posteriors": "posteriors, not their logarithms, where a decoder wants log-likelihoods",
     "log posteriors": "log posteriors: no prior was subtracted",
     "twice": "the prior was subtracted twice",

@@ -7,6 +7,7 @@ positions of phones in words (word_boundary.int) or, for phones that have none, 
 """
 
 import functools
+import heapq
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ _Waiting = tuple[int, Ids, Ids]  # a state, or the number of states for the end;
 _Point = tuple[Ids, Ids, Ids]  # phones and words that are left, a pronunciation that has begun
 _Arc = tuple[int, int, int, float, float, Ids]
 _Step = tuple[int, Ids, Ids, float, float]  # where an arc of the lattice leads, its transition-ids, its word, its costs
+_MOST_WAYS = 50_000  # followed at once until a word can leave; those of real lattices are below a thousand
 _KINDS = ("nonword", "begin", "end", "internal", "singleton")
 
 
@@ -127,7 +129,7 @@ class WordAligner:
 
         Of several ways from one state to another with the same word, the cheapest is kept.
         """
-        self._transitions.check_ids(lattice.ids, where)
+        self._transitions.check_range(lattice.ids, where)
         try:
             aligned = self._aligned(_steps(lattice))
         except KernelamError as error:
@@ -157,9 +159,12 @@ class WordAligner:
     ) -> dict[tuple[int, _Waiting], tuple[float, float, Ids]]:
         """The words that can leave after `source` and some arcs of the lattice, what waits then, costs and frames."""
         ways = {source: (0.0, 0.0)}
+        queue = [source]
         ready: dict[tuple[int, _Waiting], tuple[float, float, Ids]] = {}
         while ways:
-            waiting = min(ways)  # states are in topological order: its costs change no more
+            if len(ways) > _MOST_WAYS:
+                raise KernelamError("no word of it ends: the model and the lang directory are not those of its graph")
+            waiting = heapq.heappop(queue)  # states are in topological order: its costs change no more
             graph, acoustic = ways.pop(waiting)
             state, ids, words = waiting
             leaving = self._leaving(ids, words, state == len(steps))
@@ -172,8 +177,11 @@ class WordAligner:
             for target, more_ids, more_words, more_graph, more_acoustic in steps[state]:
                 after = target, ids + more_ids, words + more_words
                 costs = graph + more_graph, acoustic + more_acoustic
-                if after not in ways or sum(costs) < sum(ways[after]):
-                    ways[after] = costs
+                if after not in ways:
+                    heapq.heappush(queue, after)
+                elif sum(costs) >= sum(ways[after]):
+                    continue
+                ways[after] = costs
         return ready
 
     def _leaving(self, ids: Ids, words: Ids, ended: bool) -> tuple[int, int] | None:

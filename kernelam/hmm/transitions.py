@@ -65,12 +65,13 @@ class TransitionModel:
 
     @cached_property
     def _table(self) -> NDArray[np.int64]:
-        """By transition-id: transition-state, index in it, destination, whether it is a self-loop, whether final."""
-        rows = [(0, 0, 0, 0, 0)]
+        """By transition-id: transition-state, index in it, destination, whether it is a self-loop, whether it is final,
+        whether the destination emits."""
+        rows = [(0, 0, 0, 0, 0, 0)]
         for number, (phone, state, _, _) in enumerate(self.tuples, 1):
             states = self.topology.states(phone)
             for index, (to, _) in enumerate(states[state].transitions):
-                rows.append((number, index, to, to == state, to == len(states) - 1))
+                rows.append((number, index, to, to == state, to == len(states) - 1, states[to].emits))
         return np.array(rows)
 
     @cached_property
@@ -162,8 +163,28 @@ class TransitionModel:
         updated = np.where(seen[state], np.log(probability), self.log_probs).astype(np.float32)
         return TransitionModel(self.topology, self.tuples, updated)
 
+    def follows(self, before: NDArray, after: NDArray) -> NDArray[np.bool_]:
+        """Whether of two transition-ids, none a self-loop, the second can come next: out of the state that the first
+        enters or, if that ends its phone, out of the first state of any phone. (What lies behind a state that emits
+        nothing is not looked at.)"""
+        to, emits = self._table[before, 2], self._table[before, 5] > 0
+        inside = (self.phone[before] == self.phone[after]) & (to == self.hmm_state[after])
+        return np.where(self.is_final[before], self.hmm_state[after] == 0, inside | ~emits)
+
     def check_ids(self, alignment: NDArray[np.int32], where: str) -> None:
-        """Raise unless `alignment` holds transition-ids of this model; `where` names its file or utterance."""
+        """Raise unless `alignment` is a path through states of this model; `where` names its file or utterance."""
+        self.check_range(alignment, where)
+        frames = np.flatnonzero(~self.is_self_loop[alignment])
+        leaving = alignment[frames]
+        wrong = np.flatnonzero(~self.follows(leaving[:-1], leaving[1:]))
+        if len(wrong):
+            raise KernelamError(
+                f"{where}: transition-id {leaving[wrong[0] + 1]} at frame {frames[wrong[0] + 1]} cannot follow"
+                f" {leaving[wrong[0]]} in the model; the alignment is of another model"
+            )
+
+    def check_range(self, alignment: NDArray[np.int32], where: str) -> None:
+        """Raise unless all of `alignment` are transition-ids of this model."""
         if len(alignment) and not (alignment.min() >= 1 and alignment.max() <= self.num_transition_ids):
             raise KernelamError(
                 f"{where}: transition-id {alignment[(alignment < 1) | (alignment > self.num_transition_ids)][0]} is not"

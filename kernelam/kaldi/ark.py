@@ -108,7 +108,10 @@ class MatrixScp(Mapping[str, Matrix]):
 
     def _stream(self, place: str, where: str) -> BinaryIO:
         if is_pipe(place):
-            return io.BytesIO(output_of(place, where))
+            output = output_of(place, where)
+            if not output:
+                raise KernelamError(f"{where}: the command prints nothing")
+            return io.BytesIO(output)
         name, colon, offset = place.rpartition(":")
         if not colon or not (offset.isdecimal() and offset.isascii()):
             name, offset = place, "0"
@@ -119,6 +122,9 @@ class MatrixScp(Mapping[str, Matrix]):
             if len(self._files) > _OPEN_FILES:
                 self._files.popitem(last=False)
         self._files.move_to_end(name)
+        size = os.fstat(self._files[name].fileno()).st_size
+        if 0 < size <= int(offset):
+            raise KernelamError(f"{where}: the offset is behind the end of the file, which has {size} bytes")
         return io.BufferedReader(_At(self._files[name], int(offset)), 1 << 16)  # type: ignore[type-var]
 
     def _shape(self, key: str) -> tuple[int, int]:

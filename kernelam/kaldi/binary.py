@@ -30,6 +30,8 @@ def read_bytes(path: str | Path) -> bytes:
     except OSError as error:
         raise KernelamError(f"cannot read {path}: {error.strerror}") from None
     if not data.startswith(b"\x1f\x8b"):
+        if not data and Path(path).suffix == ".gz":
+            raise KernelamError(f"{path} is empty, which no gzip file is; make it again")
         return data
     try:
         return gzip.decompress(data)

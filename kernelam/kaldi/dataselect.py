@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kernelam.errors import KernelamError
 from kernelam.kaldi.datadir import CONSTANTS, DataDir, beside, pick, publishing, write_utt2spk
-from kernelam.kaldi.datatables import RECO, TABLES
+from kernelam.kaldi.datatables import RECO, TABLES, UTT, fixing
 from kernelam.kaldi.tables import entry, lines, write_table
 from kernelam.progress import say
 
@@ -24,6 +24,11 @@ def _write_selection(data: DataDir, parts: Sequence[tuple[Path, Sequence[str]]])
         if name in ("utt2spk", "spk2utt"):
             continue
         table = data.table(name)
+        if TABLES[name].kind == UTT and (unknown := table.keys() - data.utt2spk.keys()):
+            raise KernelamError(
+                f"{data.path / name} has {min(unknown)}, which is not in {data.path}/utt2spk;"
+                f" {fixing(data.path)} keeps what all files have"
+            )
         for folder, utts in parts:
             write_table(folder / name, pick(table, data.ids(TABLES[name].kind, utts), data.path / name))
 

@@ -109,7 +109,9 @@ def parse(data: bytes, name: str | Path) -> Fst:
     """The FST in `data`; a sentence about the file `name` if it is cut short, of another kind, or inconsistent."""
     try:
         fst = _parse(data)
-    except (struct.error, ValueError, IndexError) as error:
+    except struct.error:
+        raise KernelamError(f"{name} is not a whole OpenFst file of tropical weights: it is cut short") from None
+    except (ValueError, IndexError) as error:
         raise KernelamError(f"{name} is not a whole OpenFst file of tropical weights: {error}") from None
     labels = fst.arcs["nextstate"]
     if len(fst.final) and not 0 <= fst.start < len(fst.final):

@@ -48,12 +48,16 @@ def score_directory(
     utt2spk: Mapping[str, str],
     tuned_on: str | Path | None = None,
     token_map: TokenMap = list,
+    units: str = "words",
 ) -> Scored:
     """Score the hypotheses of every point and write all files.
 
-    `tuned_on` is the scored decode directory whose weights are used; without it they are tuned here.
+    `tuned_on` is the scored decode directory whose weights are used; without it they are tuned here. `units` names
+    what `token_map` gives: weights tuned on other units are an error.
     """
     directory = Path(directory)
+    if tuned_on is not None and (others := _units_of(Path(tuned_on))) not in (None, units):
+        raise KernelamError(f"{tuned_on} was scored in {others}, {directory} is to be in {units}: score both alike")
     refs = {utt: token_map(words) for utt, words in refs.items()}
     grid = {Weights(*w): {utt: token_map(words) for utt, words in hyp.items()} for w, hyp in hyps.items()}
     points = {weights: compute_wer(refs, hyp) for weights, hyp in grid.items()}
@@ -63,7 +67,7 @@ def score_directory(
         raise KernelamError(f"{tuned_on} was tuned to {best.name}, which is not among the points tried in {directory}")
     boot = bootstrap(points[best])
     record = _record(best, points[best], boot, bootstrap(points[best], utt2spk))
-    record |= {"seed": SEED, "replicates": REPLICATES, "tuned_on": str(tuned_on or directory)}
+    record |= {"seed": SEED, "replicates": REPLICATES, "tuned_on": str(tuned_on or directory), "units": units}
     record["oracle"] = {"lmwt": oracle.lmwt, "wip": oracle.wip, **_counts(points[oracle])}
 
     files = _grid_files(directory, refs, grid, points)
@@ -87,6 +91,11 @@ def read_weights(directory: str | Path) -> Weights:
     if match is None:
         raise KernelamError(f"{path} does not end with the name of a file wer_<lmwt>_<wip>: score {directory} again")
     return Weights(int(match[1]), float(match[2]))
+
+
+def _units_of(directory: Path) -> str | None:
+    """What a directory that we scored was scored in."""
+    return read_result(directory).get("units") if (directory / _RESULT).exists() else None
 
 
 def read_result(directory: str | Path) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """What is scored instead of the words of an utterance: its characters, phones of a smaller set, a filtered text."""
 
+import hashlib
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 
 from kernelam.errors import KernelamError
 from kernelam.kaldi.tables import read_table
@@ -25,6 +27,13 @@ def token_map(units: str) -> TokenMap:
                 f"{units}: {token} has {len(tokens)} columns behind it; a map has one, or none to delete it"
             )
     return partial(_replaced, table)
+
+
+def units_name(units: str) -> str:
+    """A name by which units can be compared: a map's is of its contents, wherever the file lies."""
+    if units in ("words", "characters"):
+        return units
+    return f"tokens of a map (sha256 {hashlib.sha256(Path(units).read_bytes()).hexdigest()[:12]})"
 
 
 def _replaced(table: dict[str, list[str]], words: Sequence[str]) -> list[str]:

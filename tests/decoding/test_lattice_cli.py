@@ -104,7 +104,7 @@ def test_words_on_standard_output_are_utf8(
     assert "語" in done.stdout
 
 
-@pytest.mark.parametrize("option", ["best --output", "best --ali", "oracle --out", "copy --output"])
+@pytest.mark.parametrize("option", ["best --output", "best --ali", "oracle --output", "copy --output"])
 def test_outputs_are_looked_at_first(option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     none = ["none"] * 3

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from kernelam.decoding.lint import Lint
 from kernelam.kaldi.ark import write_matrix
 from kernelam.models.base import log_priors
 
@@ -117,3 +118,14 @@ def test_a_list_of_archives_whatever_its_name(archive, kernelam, tmp_path):
     (tmp_path / "list").write_text(f"a {archive(subtract(1))}:2\n")
     done = kernelam("validate", f"scp:{tmp_path}/list")
     assert (done.returncode, "1 utterances, 30 frames" in done.stderr) == (0, True)
+
+
+def test_constants_and_costs_are_no_log_likelihoods_and_lengths_are_told_once() -> None:
+    scores = np.log(np.full((4, 3), 1 / 3, np.float32)) + np.array([0.2, 0.0, -0.3], np.float32)
+    log_posteriors = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
+    lint = Lint("a.ark", frames={"a": 5, "b": 6, "c": 4})
+    lint.look([("a", np.zeros((4, 3), np.float32)), ("b", -log_posteriors), ("c", 2 * scores)])
+    rows, constant, costs = lint.problems
+    assert rows == "a.ark: utterance a has 4 rows, its features have 5 frames (and 1 more like it)"
+    assert constant == "a.ark: all log-likelihoods of a frame are the same in 1 of 3 utterances, first a"
+    assert costs.startswith("a.ark: negative logarithms, where a decoder wants logarithms, in 1 of 3 utterances")

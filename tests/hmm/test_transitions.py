@@ -8,6 +8,7 @@ from kernelam.errors import KernelamError
 from kernelam.hmm.topology import State, Topology
 from kernelam.hmm.transitions import TransitionModel, TransitionState
 from kernelam.hmm.tree import ContextTree, Leaf, Split, Table
+from kernelam.kaldi.alignment import read_alignment_dir
 from kernelam.kaldi.binary import KaldiReader, KaldiWriter
 
 TOPOLOGY = Topology.left_to_right([2], [1], 2, 3)
@@ -147,3 +148,14 @@ def test_all_forms_of_iban(corpora: Path) -> None:
     assert models[0].tuples == models[1].tuples == models[2].tuples
     tree = ContextTree.load(corpora / "kaldi-iban/exp/gmm/tree")
     assert TransitionModel.from_tree(models[0].topology, tree).tuples == models[0].tuples
+
+
+def test_an_alignment_of_another_tree_is_told_by_its_order(corpora: Path) -> None:
+    exp = corpora / "kaldi-timit-sample/exp"
+    transitions = TransitionModel.load(exp / "tri3_ali/final.mdl")
+    for utt, alignment in read_alignment_dir(exp / "tri3_ali").items():
+        transitions.check_ids(alignment, utt)
+    for utt, alignment in read_alignment_dir(exp / "mono_ali").items():
+        transitions.check_range(alignment, utt)
+        with pytest.raises(KernelamError, match=rf"{utt}: transition-id .* cannot follow"):
+            transitions.check_ids(alignment, utt)

@@ -84,6 +84,7 @@ def test_result(tmp_path: Path) -> None:
         "tuned_on": str(tmp_path / "dev"),
         "seed": 0,
         "replicates": 10_000,
+        "units": "words",
     }
 
 
@@ -240,3 +241,10 @@ def test_a_whole_grid_is_quick(tmp_path: Path) -> None:
     start = time.process_time()
     score_directory(tmp_path, refs, grid, {utt: utt.split("-")[0] for utt in refs})
     assert time.process_time() - start < 4
+
+
+def test_weights_tuned_on_other_units_are_refused(tmp_path: Path) -> None:
+    score_directory(tmp_path / "dev", REFS, GRID, UTT2SPK, token_map=to_characters, units="characters")
+    with pytest.raises(KernelamError, match=r"dev was scored in characters, .*test is to be in words"):
+        score_directory(tmp_path / "test", REFS, GRID, UTT2SPK, tuned_on=tmp_path / "dev")
+    assert not (tmp_path / "test").exists()
