@@ -6,6 +6,7 @@ busy machine hardly changes, and of the clock for more.
 """
 
 import math
+import os
 import platform
 import statistics
 import time
@@ -246,6 +247,7 @@ def machine(threads: int) -> dict[str, Any]:
         "clock": "processor" if threads == 1 else "wall",
         "torch": torch.__version__,
         "python": platform.python_version(),
+        "load": round(os.getloadavg()[0], 1),
     }
 
 
@@ -301,7 +303,7 @@ def describe_bench(found: Mapping[str, Any]) -> str:
     size, narrow = (QUICK if found["quick"] else Scale()).main
     parts = [
         f"{about['cpu']}, {about['threads']} thread{'s' * (about['threads'] > 1)}, {about['clock']} time,"
-        f" torch {about['torch']}",
+        f" torch {about['torch']}, load {about['load']} at the start",
         table(
             f"d = {size.d}, D = {size.D}, batch {size.batch}, cos(Wx + b)  C = {size.C}"
             f"  C = {narrow.C}, r = {narrow.r}",

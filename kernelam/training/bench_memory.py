@@ -2,11 +2,13 @@
 
 import contextlib
 import io
+import math
 import multiprocessing
 import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ from kernelam.frontend.pipeline import Pipeline
 from kernelam.kernels import Gaussian
 from kernelam.models.posterior import Inputs
 from kernelam.models.softmax import KernelSoftmax
-from kernelam.progress import say
+from kernelam.progress import say, warn
 from kernelam.training.metrics import evaluate
 from kernelam.training.trainer import TrainingOptions, fit
 
@@ -37,7 +39,7 @@ class Case:
 
 
 LARGE = (Case(200_000, 147, 0, 1024), Case(100_000, 5000, 1000, 1024))
-FRAMES = (Case(200, 147, 0, 50_000), Case(200, 147, 0, 500_000))
+FRAMES = (Case(200, 147, 0, 20_000), Case(200, 147, 0, 200_000))
 QUICK_LARGE = (Case(2000, 20, 0, 256),)
 QUICK_FRAMES = (Case(100, 20, 0, 1000),)
 
@@ -49,16 +51,24 @@ def memory(threads: int, quick: bool) -> dict[str, Any]:
         return {}
     large, frames = (QUICK_LARGE, QUICK_FRAMES) if quick else (LARGE, FRAMES)
     measured = {case: _in_child(case, threads) for case in (*large, *frames)}
-    return {
-        "memory": [{"D": c.D, "C": c.C, "r": c.r, "peak_gb": round(measured[c][0] / 1e9, 3)} for c in large],
-        "memory_of_frames": [{"frames": c.frames, "private_gb": round(measured[c][1] / 1e9, 3)} for c in frames],
-    }
+    sizes = [{"D": case.D, "C": case.C, "r": case.r, "peak_gb": _gb(measured[case][0])} for case in large]
+    stores = [{"frames": case.frames, "private_gb": _gb(measured[case][1])} for case in frames]
+    return {"memory": sizes, "memory_of_frames": stores}
 
 
-def _in_child(case: Case, threads: int) -> tuple[int, int]:
+def _gb(size: float) -> float | None:
+    return round(size / 1e9, 3) if math.isfinite(size) else None
+
+
+def _in_child(case: Case, threads: int) -> tuple[float, float]:
+    """`epoch_memory`, NaN if it was killed."""
     say(f"memory of an epoch at {case}")
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(epoch_memory, case, threads).result()
+    try:
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+            return pool.submit(epoch_memory, case, threads).result()
+    except BrokenProcessPool:
+        warn("it was killed, perhaps for want of memory")
+        return math.nan, math.nan
 
 
 def epoch_memory(case: Case, threads: int) -> tuple[int, int]:
