@@ -1,9 +1,9 @@
 """Write log-likelihoods of every frame."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -37,7 +37,8 @@ def _writer(output: str) -> "Iterator[Callable[[str, np.ndarray], None]]":
         options, name = "ark", output
     if name != "-":
         check_output(name, _WAYS)
-    with nullcontext(sys.stdout.buffer) if name == "-" else replacing(name) as stream:
+    place: AbstractContextManager[Any] = nullcontext(sys.stdout.buffer) if name == "-" else replacing(name)
+    with place as stream:
 
         def as_text(utt: str, matrix: "np.ndarray") -> None:
             stream.write(utt.encode() + b" ")
