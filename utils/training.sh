@@ -22,7 +22,7 @@ cmd=run_local.sh                # where the job runs
 train() {  # train KIND OPTIONS…: kernelam train with these options and the shared ones, on the script's arguments
     local dir=${args[5]} out=${args[5]} log=${args[5]}/log/train.log parts=()
     need "${args[0]}/feats.scp" "${args[1]}/feats.scp" "${args[2]}/phones.txt" \
-        "${args[3]}/final.mdl" "${args[3]}/tree" "${args[3]}/phones.txt" "${args[4]}/final.mdl"
+        "${args[3]}/final.mdl" "${args[3]}/tree" "${args[4]}/final.mdl"
     mkdir -p "$dir/log"
     ((num_threads > 0)) || num_threads=$(cores)
     if ((${blocks:-1} > 1)); then

@@ -21,6 +21,7 @@ from kernelam.hmm.lang import check_phones
 from kernelam.hmm.transitions import TransitionModel, check_tree
 from kernelam.hmm.tree import ContextTree
 from kernelam.kaldi.alignment import read_alignment_dir
+from kernelam.kaldi.tables import read_symbols
 from kernelam.models import is_posterior
 from kernelam.models.base import PRIOR_FLOOR
 from kernelam.models.directory import STATES, is_whole, remove_model, save_model
@@ -126,7 +127,7 @@ def _train(
         "seed": options.seed,
     }
     lda = [given.pipeline.lda] if given.pipeline.lda else []
-    save_model(given.folder, model, about, [*(given.ali / name for name in STATES), *lda])
+    save_model(given.folder, model, about, [*_states(given), *lda])
     _clean(given.folder)
 
 
@@ -184,7 +185,19 @@ def check_alignments(given: TrainingInput) -> TransitionModel:
         )
     check_tree(ContextTree.load(given.ali / "tree"), transitions, f"{given.ali}: ")
     check_phones(given.lang / "phones.txt", given.ali / "phones.txt")
+    if unknown := set(transitions.topology.phones) - set(read_symbols(given.lang / "phones.txt").values()):
+        raise KernelamError(
+            f"phone {min(unknown)} of {given.ali}/final.mdl is not in {given.lang}/phones.txt:"
+            " the alignments are of another lang directory"
+        )
     return transitions
+
+
+def _states(given: TrainingInput) -> list[Path]:
+    """The files that say what the classes are. Alignments of older recipes of Kaldi have no phones.txt: the lang
+    directory's is kept then."""
+    folders = {"phones.txt": given.ali if (given.ali / "phones.txt").exists() else given.lang}
+    return [folders.get(name, given.ali) / name for name in STATES]
 
 
 def pack(data: Path, ali: Path, transitions: TransitionModel, pipeline: Pipeline, folder: Path) -> FrameStore:
