@@ -21,6 +21,8 @@ from kernelam.kaldi.lattices import write_lattice
 *options, model, graph, feats, lattices = sys.argv[1:]
 assert (feats, lattices) == ("ark:-", "ark:-"), sys.argv
 given = dict(option[2:].split("=") for option in options)
+if os.environ.get("DIE"):
+    os.kill(os.getpid(), 11)
 if os.environ.get("FAIL"):
     sys.exit("ERROR: no tokens survived")
 beams = Beams(float(given["beam"]), float(given["lattice-beam"]), int(given["max-active"]), int(given["min-active"]))
@@ -83,6 +85,15 @@ def test_a_failure_of_kaldi_is_a_failure(decode, latgen, tmp_path, monkeypatch):
     done = decode("kaldi", tmp_path / "lat.gz")
     assert done.returncode == 1
     assert "latgen-faster-mapped ended with status 1" in done.stderr
+    assert not (tmp_path / "lat.gz").exists()
+
+
+def test_a_kaldi_that_crashes_is_a_failure(decode, latgen, tmp_path, monkeypatch):
+    monkeypatch.setenv("DIE", "1")
+    done = decode("kaldi", tmp_path / "lat.gz")
+    assert done.returncode == 1
+    assert "latgen-faster-mapped was killed by SIGSEGV" in done.stderr
+    assert "Traceback" not in done.stderr
     assert not (tmp_path / "lat.gz").exists()
 
 

@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -286,6 +287,25 @@ def test_lattice_of_another_model(corpora: Path, transitions: TransitionModel) -
     _, lattice = next(read_lattices(corpora / "kaldi-timit-sample/exp/tri1/decode_test/lat.1.gz"))
     with pytest.raises(KernelamError, match=r"u: transition-id \d+ is not among the model's 1 … 12"):
         WordAligner(transitions, boundary_rule({})).align(lattice, "u")
+
+
+def test_a_lattice_in_which_no_word_ends(transitions: TransitionModel) -> None:
+    """Two ways at each of 60 frames, and all 2⁶⁰ strings of transition-ids wait for a word that never comes."""
+    frames = 60
+    arcs = 2 * frames
+    zero = np.zeros(arcs, np.float32)
+    lattice = Lattice(
+        np.append(np.arange(0, arcs + 1, 2), arcs),
+        np.zeros(arcs, np.int32),
+        *(zero, zero, np.repeat(np.arange(1, frames + 1), 2).astype(np.int32)),
+        *np.where(np.arange(frames + 1) == frames, 0, np.inf).astype(np.float32)[None].repeat(2, 0),
+        np.append(np.arange(arcs + 1), np.full(frames + 1, arcs)),
+        np.tile(np.array([1, 3], np.int32), frames),
+    )
+    start = time.process_time()
+    with pytest.raises(KernelamError, match=r"u: no word of it ends: the model and the lang directory are not those"):
+        WordAligner(transitions, boundary_rule({1: "begin", 2: "end"})).align(lattice, "u")
+    assert time.process_time() - start < 10
 
 
 def test_silence_only(transitions: TransitionModel) -> None:

@@ -57,6 +57,17 @@ def test_bad_files(tmp_path: Path, data: bytes, message: str) -> None:
         list(read_alignments(tmp_path / "ali"))
 
 
+def test_an_empty_gzip_file(tmp_path: Path) -> None:
+    """No job that ended leaves one; a text archive of no utterances is empty by right."""
+    (tmp_path / "num_jobs").write_text("2\n")
+    write_alignments(tmp_path / "ali.1.gz", {})
+    (tmp_path / "ali.2").write_bytes(b"")
+    assert read_alignment_dir(tmp_path) == {}
+    (tmp_path / "ali.2.gz").write_bytes(b"")
+    with pytest.raises(KernelamError, match=r"ali\.2\.gz is empty, which no gzip file is; make it again"):
+        read_alignment_dir(tmp_path)
+
+
 def test_directory(tmp_path: Path) -> None:
     (tmp_path / "num_jobs").write_text("2\n")
     write_alignments(tmp_path / "ali.1.gz", {"a": ALIGNMENTS["a"]})

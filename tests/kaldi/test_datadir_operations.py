@@ -239,6 +239,22 @@ def test_subset_refuses(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*"))
 
 
+@pytest.mark.parametrize("name", ["text", "feats.scp", "segments"])
+def test_utterances_that_utt2spk_lacks_are_not_lost_in_silence(tmp_path: Path, name: str) -> None:
+    write(tmp_path / "d", SEGMENTED)
+    data = DataDir(tmp_path / "d")
+    utts, line = data.utts, (tmp_path / "d" / name).read_text().splitlines()[-1]
+    with open(tmp_path / "d" / name, "a") as stream:
+        stream.write(line.replace(utts[-1], "zz-9") + "\n")
+    before = contents(tmp_path)
+    match = rf"d/{name} has zz-9, which is not in .*d/utt2spk; .*fix_data_dir.sh .* keeps what all files have"
+    with pytest.raises(KernelamError, match=match):
+        split(tmp_path / "d", 2, per_utt=True)
+    with pytest.raises(KernelamError, match=match):
+        subset(tmp_path / "d", tmp_path / "part", 1)
+    assert contents(tmp_path) == before
+
+
 def test_a_destination_keeps_no_old_table(tmp_path: Path) -> None:
     write(tmp_path / "old", SEGMENTED)
     (tmp_path / "old" / "notes").write_text("mine")

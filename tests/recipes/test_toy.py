@@ -245,7 +245,7 @@ def test_a_disk_that_fills_up(copy, shell):
         ("true", TRAIN.replace("exp/again", "exp/ali_train").format(options=""), "exp/ali_train is an alignment"),
         ("true", TRAIN.replace("exp/again", "exp/mono").format(options=""), "exp/mono/final.mdl is a GMM, which would"),
         ("true", TRAIN.format(options="--num-features 7"), "pairs need an even number"),
-        ("true", "kernelam forward exp/kernel data/dev ark,t:-", "ark,t:-: write to ark:-"),
+        ("true", "kernelam forward exp/kernel data/dev ark,x:-", "ark,x:-: write to ark:-"),
         ("true", "kernelam forward --device cuda:9 exp/kernel data/dev f", "there is no device cuda:9 here"),
         ("true", "$k/steps/score.sh --min-lmwt 0 data/dev exp/mono/graph exp/dnn/decode_dev", "at least 1, not '0'"),
         (

@@ -3,6 +3,7 @@
 import os
 import pty
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -137,6 +138,28 @@ def test_bad_calls(run: Run, args: list[str], sentence: str) -> None:
     done = run(*args)
     assert done.returncode == 1
     assert sentence in done.stderr
+
+
+def test_logs_that_cannot_be_written(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "x.log").mkdir()
+    done = run("x.log", "touch", "begun")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.endswith("run_local.sh: cannot write the log x.log\n")
+    assert not (tmp_path / "begun").exists()
+
+
+def test_a_log_that_stays_empty(tmp_path: Path) -> None:
+    """A limit on the size of files stands in for a disk that is full."""
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+    command = [RUNNER, "x.log", "bash", "-c", "exit 1"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, preexec_fn=limit)
+    assert done.returncode == 1
+    assert "job failed, log is in x.log" in done.stderr
+    assert "run_local.sh: it is empty: perhaps the disk is full" in done.stderr
 
 
 def test_threads(run: Run, tmp_path: Path) -> None:

@@ -1,8 +1,11 @@
 """Scripts of steps/ and utils/ in a copy of the toolkit under a folder with a space, with a stand-in for kernelam."""
 
+import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -237,3 +240,51 @@ def test_scales_of_alignment_are_kaldi_options(run: Run, tmp_path: Path) -> None
     )
     call = (tmp_path / "calls").read_text()
     assert "<--transition-scale=0.5><--acoustic-scale=0.2><--self-loop-scale=0.3><--boost-silence><1.5>" in call
+
+
+def alone(toolkit: Path, folder: Path, work: str) -> subprocess.Popen[str]:
+    """A script that is alone in `folder` while it does `work`."""
+    script = f"set -euo pipefail; . '{toolkit}/utils/script.sh'; alone_in '{folder}'; {work}"
+    return subprocess.Popen(["bash", "-c", script], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def appears(path: Path) -> bool:
+    for _ in range(400):
+        if path.exists():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_one_script_at_a_time_in_a_folder(toolkit: Path, tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    link = tmp_path / "same"
+    link.symlink_to("x")
+    first = alone(
+        toolkit, tmp_path / "x", f"cd {tmp_path}; touch in; until [[ -e go ]]; do sleep 0.05; done; touch one"
+    )
+    assert appears(tmp_path / "in")
+    second = alone(toolkit, link, f"cd {tmp_path}; [[ -e one ]] && echo second")
+    assert second.stderr is not None
+    assert "waiting for it to end" in "".join(second.stderr.readline() for _ in range(2))
+    assert second.poll() is None
+    (tmp_path / "go").touch()
+    assert second.communicate(timeout=20)[0] == "second\n"
+    assert first.wait(20) == 0
+
+
+def test_a_script_that_is_killed_holds_nothing(toolkit: Path, tmp_path: Path) -> None:
+    first = alone(toolkit, tmp_path, f"cd '{tmp_path}'; sleep 60 & echo $! > part; mv part job; wait")
+    assert appears(tmp_path / "job")
+    waits = alone(toolkit, tmp_path, "echo second")
+    first.kill()
+    first.wait()
+    with pytest.raises(subprocess.TimeoutExpired):  # what it started still works there
+        waits.wait(0.3)
+    os.kill(int((tmp_path / "job").read_text()), signal.SIGKILL)
+    assert waits.communicate(timeout=20)[0] == "second\n"
+
+
+def test_a_script_that_another_calls_is_not_kept_waiting(toolkit: Path, tmp_path: Path) -> None:
+    inner = f"bash -c \". '{toolkit}/utils/script.sh'; alone_in '{tmp_path}/.'; echo inner\""
+    assert alone(toolkit, tmp_path, inner).communicate(timeout=20)[0] == "inner\n"
