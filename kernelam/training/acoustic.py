@@ -4,7 +4,7 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -211,7 +211,18 @@ def pack(data: Path, ali: Path, transitions: TransitionModel, pipeline: Pipeline
     if missing := [utt for utt in features if utt not in alignments]:
         warn(f"{len(missing)} of {len(features)} utterances of {data} are not aligned in {ali}, {missing[0]} first")
     labels = {utt: transitions.ali_to_pdf(alignments[utt]) for utt in utts}
-    return FrameStore.build(folder, ((utt, features[utt]) for utt in progress(utts, f"packing {data}")), labels)
+
+    def frames() -> Iterator[tuple[str, np.ndarray]]:
+        for utt in progress(utts, f"packing {data}"):
+            matrix = features[utt]
+            if len(matrix) != len(labels[utt]):
+                raise KernelamError(
+                    f"utterance {utt} has {len(matrix)} frames of features in {data} but an alignment of"
+                    f" {len(labels[utt])} frames in {ali}: they must be of the same features"
+                )
+            yield utt, matrix
+
+    return FrameStore.build(folder, frames(), labels)
 
 
 def fit_inputs(store: FrameStore, context: tuple[int, int]) -> Inputs:

@@ -316,7 +316,8 @@ def test_lengths_of_features_and_alignment_that_differ(copy, shell):
     write_alignments(path, alignments | {utt: alignments[utt][:-1]})
     done = shell(TRAIN.format(options=""), copy)
     assert done.returncode == 1
-    assert f"utterance {utt} has {frames} frames of features but an alignment of {frames - 1} frames" in done.stderr
+    lengths = f"{frames} frames of features in data/train but an alignment of {frames - 1} frames in exp/ali_train"
+    assert f"utterance {utt} has {lengths}" in done.stderr
 
 
 def test_forward_writes_what_the_decoder_reads(copy, shell):
