@@ -21,7 +21,7 @@ set -- "${args[@]}"
 data=$1 lang=$2 src=$3 dir=$4
 : "$beam" "$retry_beam"
 
-need "$data/feats.scp" "$data/text" "$lang/L.fst" "$src/final.mdl" "$src/tree"
+need "$data/feats.scp" "$data/text" "$lang/L.fst" "$lang/phones.txt" "$src/final.mdl" "$src/tree"
 [[ ! $dir -ef $src ]] || die "$dir is the model's own directory; align into another one"
 [[ ! $dir -ef $transform_dir ]] || die "$dir is the directory of the transforms; align into another one"
 new=$dir/.new  # what an earlier run made stays until all of this one is there
@@ -31,6 +31,7 @@ trap 'rm -rf "$new"' EXIT
 rm -rf "$new" "$dir"/split*utt
 mkdir "$new"
 kernelam data split --per-utt --dest "$dir" "$data" "$nj"
+cp "$lang/phones.txt" "$new"
 own=(final.mdl tree phones.txt cmvn_opts delta_opts splice_opts final.mat)
 for name in "${own[@]}"; do
     [[ ! -e $src/$name ]] || cp "$src/$name" "$new/$name"

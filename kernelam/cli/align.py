@@ -39,7 +39,7 @@ def command(
     from kernelam.frames.store import FrameStore
     from kernelam.hmm.graph import TrainingGraphs
     from kernelam.hmm.lang import Lang, check_phones
-    from kernelam.hmm.transitions import TransitionModel
+    from kernelam.hmm.transitions import TransitionModel, check_tree
     from kernelam.hmm.tree import ContextTree
     from kernelam.kaldi.alignment import write_alignments
     from kernelam.models import load_model
@@ -49,6 +49,7 @@ def command(
     check_phones(lang / "phones.txt", folder / "phones.txt")
     transitions = TransitionModel.load(model if model.is_file() else model / "final.mdl")
     symbols, tree = Lang(lang), ContextTree.load(folder / "tree")
+    check_tree(tree, transitions, f"{folder}: ")
     graphs = TrainingGraphs(symbols, tree, transitions, transition_scale, self_loop_scale)
     scorer = load_model(model, device, transform_dir)
     features = FrameStore(frames) if frames else scorer.open(data)

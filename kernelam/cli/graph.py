@@ -54,10 +54,11 @@ def hclg(self_loop_scale: float, transition_scale: float, lang_dir: str, model_d
 
     from kernelam.hmm.graph import make_hclg
     from kernelam.hmm.lang import check_phones
-    from kernelam.hmm.transitions import TransitionModel
+    from kernelam.hmm.transitions import TransitionModel, check_tree
     from kernelam.hmm.tree import ContextTree
 
     model = Path(model_dir)
     check_phones(Path(lang_dir) / "phones.txt", model / "phones.txt")
     tree, transitions = ContextTree.load(model / "tree"), TransitionModel.load(model / "final.mdl")
+    check_tree(tree, transitions, f"{model}: ")
     make_hclg(lang_dir, tree, transitions, graph_dir, transition_scale, self_loop_scale)

@@ -74,10 +74,12 @@ class Aligner:
         self.bonus = np.zeros(transitions.num_pdfs, np.float32) if bonus is None else bonus
 
     def align(self, utt: str, graph: Fst, model: AcousticModel, features: np.ndarray) -> NDArray[np.int32] | None:
-        """The transition-id of each frame; None when the transcript has more states than there are frames."""
+        """The transition-id of each frame; None when the transcript has more states than there are frames, or none."""
         labels = graph.arcs["ilabel"]
         pdf = self.transitions.pdf[labels]
         classes = np.unique(pdf[pdf >= 0])
+        if not len(classes):
+            return None
         log_likelihoods = model.log_likelihoods(features, classes)
         check_likelihoods(utt, log_likelihoods, len(classes))
         arcs = _viterbi(
@@ -121,7 +123,9 @@ def align_data(
     aligner: Aligner | None,
 ) -> dict[str, NDArray[np.int32]]:
     """Alignments of the utterances of a data directory; without an aligner, equal ones. Failures are named."""
-    alignments, failed = {}, []
+    alignments: dict[str, NDArray[np.int32]] = {}
+    failed: list[str] = []
+    empty: list[str] = []
     for utt, words in progress(DataDir(data).text.items(), f"aligning {data}"):
         if utt not in features:
             raise KernelamError(f"utterance {utt} of {data}/text has no features")
@@ -132,11 +136,16 @@ def align_data(
         else:
             alignment = aligner.align(utt, graph, model, frames)
         if alignment is None:
-            failed.append(utt)
+            (failed if words else empty).append(utt)
         else:
             alignments[utt] = alignment
     if failed:
         warn(f"{len(failed)} utterances are too short for their transcripts and are left out: {' '.join(failed)}")
+    if empty:
+        warn(
+            f"{len(empty)} utterances have no words in {data}/text, where {graphs.lang.directory} has no optional silence"
+            f" for them, and are left out: {' '.join(empty)}"
+        )
     if unknown := graphs.lang.oov_counts:
         most = ", ".join(f"{word} ({count})" for word, count in unknown.most_common(5))
         warn(f"{sum(unknown.values())} words of {data}/text are not in {graphs.lang.directory}/words.txt: {most}")

@@ -24,6 +24,7 @@ class LatticeDecoder:
 
     def __init__(self, graph: Fst, transitions: TransitionModel, scale: float, beams: Beams) -> None:
         self.transitions, self.scale, self.beams = transitions, scale, beams
+        self.narrowed: dict[str, float] = {}  # utterances whose lattice beam was narrowed, for want of memory
         if int(graph.arcs["ilabel"].max(initial=0)) > transitions.num_transition_ids:
             raise KernelamError(
                 f"the graph has transition-ids up to {graph.arcs['ilabel'].max()}, the model"
@@ -49,7 +50,7 @@ class LatticeDecoder:
             return None
         lattice, beam = determinise(found[0], self.scale, self.beams.lattice_beam)
         if beam < self.beams.lattice_beam:
-            warn(f"utterance {utt}: the lattice beam is narrowed to {beam:.1f}, its lattice would take too much memory")
+            self.narrowed[utt] = beam
         return lattice, found[1]
 
     def search(self, utt: str, log_likelihoods: np.ndarray) -> tuple[Lattice, bool] | None:
@@ -101,6 +102,12 @@ def decode_data(
         if not reached_final:
             partial.append(utt)
         yield utt, lattice
+    if narrowed := decoder.narrowed:
+        least = min(narrowed, key=narrowed.__getitem__)
+        warn(
+            f"the lattice beam was narrowed in {len(narrowed)} of {len(features)} utterances, to {narrowed[least]:.1f} in"
+            f" {least}, as lattices would take too much memory: a narrower --beam or a larger --acwt makes them smaller"
+        )
     if partial:
         warn(f"{len(partial)} of {len(features)} utterances did not reach a final state: {' '.join(partial)}")
     if lost:

@@ -1,5 +1,6 @@
 """Forced alignment, against Kaldi's own output and enumeration of all paths."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -7,13 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from kernelam.cli.align import command
 from kernelam.decoding.align import Aligner, equal_alignment
 from kernelam.errors import KernelamError
 from kernelam.hmm.graph import TrainingGraphs
 from kernelam.hmm.lang import Lang
 from kernelam.hmm.transitions import TransitionModel
 from kernelam.hmm.tree import ContextTree
+from kernelam.kaldi.alignment import read_alignments
 from kernelam.kaldi.ark import read_ark
 from kernelam.kaldi.fst import ARC, Fst
 from kernelam.kaldi.tables import read_table
@@ -139,3 +143,63 @@ def test_bad_likelihoods_are_sentences(transitions: TransitionModel) -> None:
         Aligner(transitions).align("utt-1", phones(1), MODEL, likelihoods)
     with pytest.raises(KernelamError, match="utterance utt-1 has no frames"):
         Aligner(transitions).align("utt-1", phones(1), MODEL, likelihoods[:0])
+
+
+@pytest.fixture
+def small(corpora: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two utterances of the sample in tmp_path/data, the sample being the current folder."""
+    monkeypatch.chdir(corpora / "kaldi-timit-sample")
+    (tmp_path / "data").mkdir()
+    for name in ("feats.scp", "utt2spk", "text"):
+        rows = Path("data/test", name).read_text().splitlines(keepends=True)[:2]
+        (tmp_path / "data" / name).write_text("".join(rows))
+    shutil.copyfile("data/test/cmvn.scp", tmp_path / "data/cmvn.scp")
+    return tmp_path / "data"
+
+
+def align(data: Path, model: str = "exp/tri1", lang: str = "data/lang") -> dict[str, np.ndarray]:
+    out = data.parent / "ali.1.gz"
+    result = CliRunner().invoke(command, [model, str(data), lang, str(out)])
+    if isinstance(result.exception, KernelamError):
+        assert not out.exists()
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return dict(read_alignments(out))
+
+
+def test_utterances_that_cannot_be_aligned_are_left_out_and_named(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr("kernelam.decoding.align.warn", said.append)
+    whole = align(small)
+    first, second = whole
+    text = (small / "text").read_text().splitlines()
+    (small / "text").write_text(f"{text[0]} zzz\n{second}{' aa' * 500}\n")
+    assert list(align(small)) == [first]
+    assert said == [
+        f"1 utterances are too short for their transcripts and are left out: {second}",
+        f"1 words of {small}/text are not in data/lang/words.txt: zzz (1)",
+    ]
+    said.clear()
+    (small / "text").write_text(f"{first}\n{text[1]}\n")
+    assert align(small).keys() == {second}
+    assert said[0].startswith(f"1 utterances have no words in {small}/text, where data/lang has no optional silence")
+    assert said[0].endswith(f"and are left out: {first}")
+    (small / "text").write_text(f"{first}\n{second}\n")
+    (small.parent / "ali.1.gz").unlink()
+    with pytest.raises(KernelamError, match=f"no utterance of {small} could be aligned"):
+        align(small)
+
+
+def test_models_of_another_lang_or_tree(small: Path, tmp_path: Path) -> None:
+    shutil.copytree("exp/tri1", tmp_path / "model", ignore=shutil.ignore_patterns("decode*", "graph", "*.gz"))
+    shutil.copyfile("exp/mono/tree", tmp_path / "model/tree")
+    with pytest.raises(KernelamError, match=f"{tmp_path}/model: the tree has 144 pdfs, the transition model 128"):
+        align(small, str(tmp_path / "model"))
+    shutil.copytree("data/lang", tmp_path / "lang")
+    phones = (tmp_path / "lang/phones.txt").read_text()
+    (tmp_path / "lang/phones.txt").write_text(phones.replace("aa ", "AA "))
+    with pytest.raises(KernelamError, match=r"lang/phones.txt and exp/tri1/phones.txt differ in AA: the model is of"):
+        align(small, lang=str(tmp_path / "lang"))
+    (small / "text").write_text((small / "text").read_text() + "zz-1 aa\n")
+    with pytest.raises(KernelamError, match=f"utterance zz-1 of {small}/text has no features"):
+        align(small)

@@ -5,6 +5,8 @@ import itertools
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import kaldifst
 import numpy as np
@@ -12,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelam.decoding.decoder import LatticeDecoder
+from kernelam.decoding.decoder import LatticeDecoder, decode_data
 from kernelam.decoding.determinise import determinise
 from kernelam.decoding.lattice import backward_costs, best_path, costs, path_alignment, path_costs, path_words
 from kernelam.decoding.search import Beams
@@ -139,10 +141,13 @@ def test_narrowing_is_said_aloud(
     decoder = LatticeDecoder(load_fst(sample / "exp/tri1/graph/HCLG.fst"), transitions, 0.1, Beams())
     utt, log_likelihoods = next(iter(read_ark(sample / "expected/tri1/loglikes/test.ark")))
     monkeypatch.setattr("kernelam.decoding.decoder.determinise", partial(determinise, room=20000))
-    found = decoder.decode(utt, log_likelihoods[:150])
-    assert found is not None
-    assert f"utterance {utt}: the lattice beam is narrowed to " in capsys.readouterr().err
-    assert found[0].num_arcs
+    inputs = {"a": log_likelihoods[:5], utt: log_likelihoods[:150]}
+    model: Any = SimpleNamespace(open=lambda data: inputs, log_likelihoods=lambda features: features)
+    found = dict(decode_data(Path("data"), model, decoder))
+    said = capsys.readouterr().err
+    assert "warning: the lattice beam was narrowed in 1 of 2 utterances, to " in said
+    assert f" in {utt}, as lattices would take too much memory" in said
+    assert found[utt].num_arcs
 
 
 def test_openfst_finds_the_same(lattices: list[Lattice]) -> None:
