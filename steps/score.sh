@@ -10,7 +10,7 @@ tuned_on=                       # a scored decode directory whose weights are us
 min_lmwt=7                      # the least LM weight
 max_lmwt=17                     # the greatest
 word_ins_penalty=0.0,0.5,1.0    # word insertion penalties
-units=words                     # what is scored: words, characters, or a file of lines "token replacement"
+units=words                     # what is scored: words, characters (code points), or a file of lines "token replacement"
 
 parse_options "$@"
 usage 3

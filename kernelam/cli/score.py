@@ -63,9 +63,10 @@ def write(tuned_on: Path | None, units: str, data: Path, folder: Path, files: tu
     """Score the paths in FILES against DATA/text and write Kaldi's scoring files into FOLDER."""
     from kernelam.kaldi.datadir import DataDir
     from kernelam.kaldi.tables import lines
+    from kernelam.progress import say
     from kernelam.scoring.directory import score_directory
     from kernelam.scoring.tuning import Weights
-    from kernelam.scoring.units import token_map, units_name
+    from kernelam.scoring.units import token_map, units_name, unlisted
 
     hyps: dict[Weights, dict[str, list[str]]] = {}
     for file in files:
@@ -76,6 +77,8 @@ def write(tuned_on: Path | None, units: str, data: Path, folder: Path, files: tu
     scored = score_directory(
         folder, directory.text, hyps, directory.utt2spk, tuned_on, token_map(units), units_name(units)
     )
+    if sentence := unlisted(units, directory.text.values()):
+        say(sentence)
     click.echo(f"{scored.result.wer_line} {folder}/wer_{scored.weights.name}")
 
 
@@ -90,14 +93,15 @@ def text(mode: Any, units: str, reference: Path, hypothesis: Path) -> None:
     A missing hypothesis counts as all deletions (all), is left out (present), or is an error (strict).
     """
     from kernelam.progress import say
-    from kernelam.scoring.units import token_map
+    from kernelam.scoring.units import token_map, unlisted
     from kernelam.scoring.wer import compute_wer, read_transcripts
 
     change = token_map(units)
-    refs, hyps = (
-        {utt: change(words) for utt, words in read_transcripts(path).items()} for path in (reference, hypothesis)
-    )
+    texts = [read_transcripts(path) for path in (reference, hypothesis)]
+    refs, hyps = ({utt: change(words) for utt, words in one.items()} for one in texts)
     result = compute_wer(refs, hyps, mode)
+    if sentence := unlisted(units, [words for one in texts for words in one.values()]):
+        say(sentence)
     for sentence in result.remarks:
         say(f"{hypothesis}: {sentence}")
     click.echo(result.text, nl=False)

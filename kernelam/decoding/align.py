@@ -143,8 +143,8 @@ def align_data(
         warn(f"{len(failed)} utterances are too short for their transcripts and are left out: {' '.join(failed)}")
     if empty:
         warn(
-            f"{len(empty)} utterances have no words in {data}/text, where {graphs.lang.directory} has no optional silence"
-            f" for them, and are left out: {' '.join(empty)}"
+            f"{len(empty)} utterances have no words in {data}/text and are left out, as {graphs.lang.directory} has no"
+            f" optional silence for them: {' '.join(empty)}"
         )
     if unknown := graphs.lang.oov_counts:
         most = ", ".join(f"{word} ({count})" for word, count in unknown.most_common(5))

@@ -105,8 +105,8 @@ def decode_data(
     if narrowed := decoder.narrowed:
         least = min(narrowed, key=narrowed.__getitem__)
         warn(
-            f"the lattice beam was narrowed in {len(narrowed)} of {len(features)} utterances, to {narrowed[least]:.1f} in"
-            f" {least}, as lattices would take too much memory: a narrower --beam or a larger --acwt makes them smaller"
+            f"the lattice beam was narrowed in {len(narrowed)} of {len(features)} utterances, to {narrowed[least]:.1f}"
+            f" in {least}, as lattices would take too much memory: a narrower --beam or a larger --acwt helps"
         )
     if partial:
         warn(f"{len(partial)} of {len(features)} utterances did not reach a final state: {' '.join(partial)}")

@@ -1,7 +1,8 @@
 """What is scored instead of the words of an utterance: its characters, phones of a smaller set, a filtered text."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -20,13 +21,28 @@ def token_map(units: str) -> TokenMap:
         return list
     if units == "characters":
         return to_characters
-    table = {token: text.split() for token, text in read_table(units, empty_values=True, sort=False).items()}
+    table = {token: text.split() for token, text in _table(units).items()}
     for token, tokens in table.items():
         if len(tokens) > 1:
             raise KernelamError(
                 f"{units}: {token} has {len(tokens)} columns behind it; a map has one, or none to delete it"
             )
     return partial(_replaced, table)
+
+
+def _table(units: str) -> dict[str, str]:
+    return read_table(units, empty_values=True, sort=False)
+
+
+def unlisted(units: str, transcripts: Iterable[Sequence[str]]) -> str | None:
+    """A sentence about the tokens that stay as they are, since the map does not list them."""
+    if units in ("words", "characters"):
+        return None
+    tokens = {token for words in transcripts for token in words}
+    if not (left := sorted(tokens - _table(units).keys())):
+        return None
+    some = " ".join(left[:10]) + (" …" if len(left) > 10 else "")
+    return f"{units} does not list {len(left)} of {len(tokens)} different tokens, which stay as they are: {some}"
 
 
 def units_name(units: str) -> str:
@@ -41,9 +57,13 @@ def _replaced(table: dict[str, list[str]], words: Sequence[str]) -> list[str]:
 
 
 def to_characters(words: Sequence[str]) -> list[str]:
-    """The characters of the words, without spaces; as in Kaldi's character scoring <unk>, [noise], !SIL stay whole."""
+    """The characters of the words, without spaces; as in Kaldi's character scoring <unk>, [noise], !SIL stay whole.
+
+    Characters are code points of Unicode's composed form (NFC), as `sclite -c` counts them: the vowel signs of Bengali
+    are characters of their own, é is one however it is written.
+    """
     tokens: list[str] = []
     for word in words:
         whole = word == "!SIL" or (word[:1], word[-1:]) in (("<", ">"), ("[", "]"))
-        tokens.extend([word] if whole else word)
+        tokens.extend([word] if whole else unicodedata.normalize("NFC", word))
     return tokens

@@ -1,13 +1,65 @@
 """Scoring in other units than words, and compute-wer's text on the command line."""
 
+import re
+import subprocess
+import unicodedata
+
 import pytest
 
-from kernelam.scoring.units import to_characters, token_map
+from kernelam.scoring.units import to_characters, token_map, unlisted
+from kernelam.scoring.wer import compute_wer, read_transcripts
 
 
 def test_characters() -> None:
     assert to_characters(["né", "<unk>", "[noise]", "!SIL", "a<b", ""]) == [*"né", "<unk>", "[noise]", "!SIL", *"a<b"]
     assert to_characters([]) == []
+
+
+def test_characters_are_code_points_of_composed_text() -> None:
+    """Bengali vowel signs and the nukta count, whichever way ো and ড় are written; so does each Han character."""
+    composed, apart = "\u0995\u09cb", "\u0995\u09c7\u09be"
+    assert to_characters([composed]) == to_characters([apart]) == ["\u0995", "\u09cb"]
+    assert to_characters(["\u09dc"]) == to_characters(["\u09a1\u09bc"]) == ["\u09a1", "\u09bc"]
+    assert to_characters(["e\u0301"]) == ["\u00e9"]
+    assert to_characters(["我哋", "去街", "OK"]) == [*"我哋去街OK"]
+
+
+def test_sclite_counts_the_same_characters(need_program, tmp_path) -> None:
+    program = need_program("sctk")
+    for name, text in (("ref", "আমি কো ড় 我哋 ok 去街"), ("hyp", "আম কো ড 我地 ok 街")):
+        (tmp_path / name).write_text(unicodedata.normalize("NFC", text) + " (a-1)\n")
+        (tmp_path / f"{name}.txt").write_text(f"a-1 {text}\n")
+    command = f"{program} sclite -r ref trn -h hyp trn -i spu_id -e utf-8 -c -o pralign stdout".split()
+    shown = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, encoding="utf-8").stdout
+    correct, *errors = map(int, re.search(r"Scores: \(#C #S #D #I\) (\d+) (\d+) (\d+) (\d+)", shown).groups())
+    texts = (read_transcripts(tmp_path / name) for name in ("ref.txt", "hyp.txt"))
+    refs, hyps = ({utt: to_characters(words) for utt, words in text.items()} for text in texts)
+    total = compute_wer(refs, hyps).total
+    assert [total.substitutions, total.deletions, total.insertions] == errors
+    assert total.ref_words == correct + errors[0] + errors[1]
+
+
+def test_tokens_that_a_map_does_not_list_are_named(tmp_path, kernelam) -> None:
+    (tmp_path / "map").write_text("zh sh\nq\n")
+    (tmp_path / "ref").write_text("u zh q aa\n")
+    (tmp_path / "hyp").write_text("u sh bb\n")
+    done = kernelam("score", "text", "--units", "map", "ref", "hyp", cwd=tmp_path)
+    assert done.stdout.startswith("%WER 50.00 [ 1 / 2, 0 ins, 0 del, 1 sub ]\n")
+    assert done.stderr == "map does not list 3 of 5 different tokens, which stay as they are: aa bb sh\n"
+    assert unlisted(str(tmp_path / "map"), [["zh", "q"]]) is None
+    assert unlisted("characters", [["zh"]]) is None
+
+
+def test_empty_references_and_hypotheses(tmp_path, kernelam) -> None:
+    for name, text in {"ref": "a x y\nb\n", "hyp": "a\nb x\n", "none": "", "blank": "a\nb\n"}.items():
+        (tmp_path / name).write_text(text)
+    done = kernelam("score", "text", "ref", "hyp", cwd=tmp_path)
+    assert done.stdout.startswith("%WER 150.00 [ 3 / 2, 1 ins, 2 del, 0 sub ]\n%SER 100.00 [ 2 / 2 ]\n")
+    done = kernelam("score", "text", "ref", "none", cwd=tmp_path)
+    assert done.stdout.startswith("%WER 100.00 [ 2 / 2, 0 ins, 2 del, 0 sub ] [PARTIAL]\n")
+    for name, sentence in (("none", "the reference is empty"), ("blank", "of the 2 utterances to score has no words")):
+        done = kernelam("score", "text", name, "hyp", cwd=tmp_path)
+        assert (done.returncode, done.stdout, sentence in done.stderr) == (1, "", True)
 
 
 def test_a_file_maps_and_deletes_tokens(tmp_path):
