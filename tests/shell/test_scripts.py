@@ -24,7 +24,11 @@ KERNELAM = f"""#!/usr/bin/env bash
 printf '<%s>' "$@" | tee -a calls
 case "$1 $2" in
     "data split") PYTHONPATH='{ROOT}' exec '{sys.executable}' -m kernelam "$@" ;;
-    align* | decode*) exit "${{FAIL:-0}}" ;;
+    align* | decode*)
+        while [[ -e block ]]; do touch begun; sleep 0.05; done
+        [[ -z ${{WRITE:-}} ]] || echo "$WRITE" > "${{@: -1}}"
+        exit "${{FAIL:-0}}"
+        ;;
 esac
 """
 INPUTS = (
@@ -288,3 +292,26 @@ def test_a_script_that_is_killed_holds_nothing(toolkit: Path, tmp_path: Path) ->
 def test_a_script_that_another_calls_is_not_kept_waiting(toolkit: Path, tmp_path: Path) -> None:
     inner = f"bash -c \". '{toolkit}/utils/script.sh'; alone_in '{tmp_path}/.'; echo inner\""
     assert alone(toolkit, tmp_path, inner).communicate(timeout=20)[0] == "inner\n"
+
+
+def test_a_step_that_is_killed_and_called_again(toolkit: Path, run: Run, tmp_path: Path) -> None:
+    """Its jobs live on; the second call waits for them and begins anew."""
+    (tmp_path / "block").touch()
+    command = [toolkit / "steps/decode.sh", "--nj", "1", "--skip-scoring", "true", "data", "data", "data/exp"]
+
+    def start(number: int) -> subprocess.Popen[str]:
+        env = {**os.environ, "WRITE": f"{number}"}
+        return subprocess.Popen(command, cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True)
+
+    first = start(1)
+    assert appears(tmp_path / "begun")
+    first.kill()
+    first.wait()
+    second = start(2)
+    assert second.stderr is not None
+    assert any("waiting for it to end" in line for line in iter(second.stderr.readline, ""))
+    (tmp_path / "block").unlink()
+    assert second.wait(20) == 0
+    assert (tmp_path / "data/exp/lat.1.gz").read_text() == "2\n"
+    assert (tmp_path / "data/exp/num_jobs").read_text() == "1\n"
+    assert not (tmp_path / "data/exp/.new").exists()
