@@ -35,6 +35,7 @@ alone_in "$dir"
 trap 'rm -rf "$new"' EXIT
 rm -rf "$new" "$dir"/split*utt
 mkdir "$new"
+cp "$graph/words.txt" "$new"
 kernelam data split --per-utt --dest "$dir" "$data" "$nj"
 $cmd JOB=1:"$nj" "$dir/log/decode.JOB.log" \
     kernelam decode --acwt "$acwt" --beam "$beam" --lattice-beam "$lattice_beam" \

@@ -25,7 +25,10 @@ def command() -> None:
 @click.argument("lattices", type=PATH)
 @click.argument("out", type=PATH)
 def paths(lmwts: str, penalties: str, tuned_on: Path | None, words: Path, lattices: Path, out: Path) -> None:
-    """The best path of each of LATTICES at every pair of weights, as lines `lmwt wip utterance words` in OUT."""
+    """The best path of each of LATTICES at every pair of weights, as lines `lmwt wip utterance words` in OUT.
+
+    Where a words.txt lies beside LATTICES, the words found must have the same numbers in it as in WORDS.
+    """
     from kernelam.cli.values import numbers
     from kernelam.decoding.lattice import best_path, path_words
     from kernelam.errors import KernelamError
@@ -36,7 +39,9 @@ def paths(lmwts: str, penalties: str, tuned_on: Path | None, words: Path, lattic
     from kernelam.scoring.directory import read_weights
     from kernelam.scoring.tuning import Weights
 
-    symbols = {number: word for word, number in read_symbols(words).items()}
+    own = lattices.with_name("words.txt")
+    known = read_symbols(words).items() & read_symbols(own if own.exists() else words).items()
+    symbols = {number: word for word, number in known}
     points = [Weights(lmwt, wip) for lmwt in numbers(int, lmwts) for wip in numbers(float, penalties)]
     if tuned_on:
         points = list(dict.fromkeys([*points, read_weights(tuned_on)]))
@@ -48,7 +53,8 @@ def paths(lmwts: str, penalties: str, tuned_on: Path | None, words: Path, lattic
                 found = path_words(lattice, best_path(lattice, lmwt, wip))
                 if unknown := [word for word in found if word not in symbols]:
                     raise KernelamError(
-                        f"{lattices}, utterance {utt}: word {unknown[0]} is not in {words}, which is of another graph"
+                        f"{lattices}, utterance {utt}: word {unknown[0]} is not in {words}, or another one there:"
+                        " it is of another graph"
                     )
                 stream.write(" ".join([str(lmwt), str(wip), utt, *(symbols[word] for word in found)]) + "\n")
 

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from kernelam.cli.lattice import command
+from kernelam.cli.score import paths
 from kernelam.errors import KernelamError
 from kernelam.kaldi.alignment import read_alignments
 from kernelam.kaldi.tables import read_table
@@ -135,3 +136,34 @@ def test_bad_input(sample: Path, tmp_path: Path) -> None:
     with pytest.raises(KernelamError, match=r"align_lexicon.int: '1 1' is not a word twice and its phones"):
         run("ctm", "--output", tmp_path / "out", sample / "exp/tri3", tmp_path / "lang", lattice)
     assert not (tmp_path / "out").exists()
+
+
+def test_scoring_with_the_words_of_another_graph(sample: Path, tmp_path: Path) -> None:
+    """words.txt beside the lattices has the numbers of their words: a table in another order is refused."""
+    shutil.copyfile(sample / "exp/tri1/decode_test/lat.1.gz", tmp_path / "lat.1.gz")
+    table = (sample / "exp/tri1/graph/words.txt").read_text()
+    words, out = tmp_path / "new.txt", tmp_path / "out"
+
+    def score() -> str:
+        result = CliRunner().invoke(paths, [*map(str, ("--lmwts", 7, words, tmp_path / "lat.1.gz", out))])
+        if isinstance(result.exception, KernelamError):
+            raise result.exception
+        assert result.exit_code == 0, result.output
+        return out.read_text()
+
+    words.write_text(table)
+    scored = score()
+    number = table.split("\nsil ")[1].split()[0]
+    swapped = {"sil": "epi", "epi": "sil"}
+    rows = (row.split() for row in table.splitlines())
+    words.write_text("".join(f"{swapped.get(word, word)} {value}\n" for word, value in rows))
+    assert score() != scored
+    (tmp_path / "words.txt").write_text(table)
+    out.unlink()
+    with pytest.raises(
+        KernelamError, match=rf"word {number} is not in .*new.txt, or another one there: it is of another"
+    ):
+        score()
+    assert not out.exists()
+    words.write_text(table + "new 999\n")
+    assert score() == scored
