@@ -72,7 +72,7 @@ def test_commands_look_at_the_folder_of_their_archive_first(kernelam: Callable, 
 @pytest.mark.parametrize(
     ("words", "ways"),
     [
-        ("forward model data ark,t:-", "ark:-, ark:FILE or FILE"),
+        ("forward model data scp:a", "ark:-, ark:FILE, ark,t:FILE (text), ark,scp:ARK,SCP or FILE"),
         ("align model data lang ark,t:-", "a FILE"),
         ("decode graph model data ark,t:-", "a FILE"),
     ],
@@ -80,5 +80,8 @@ def test_commands_look_at_the_folder_of_their_archive_first(kernelam: Callable, 
 def test_commands_make_no_files_of_other_ways(kernelam: Callable, tmp_path: Path, words: str, ways: str) -> None:
     run = kernelam(*words.split(), cwd=tmp_path)
     assert run.returncode == 1
-    assert run.stderr == f"kernelam {words.split()[0]}: ark,t:-: write to {ways}; other ways are not supported\n"
+    assert (
+        run.stderr
+        == f"kernelam {words.split()[0]}: {words.split()[-1]}: write to {ways}; other ways are not supported\n"
+    )
     assert list(tmp_path.iterdir()) == []

@@ -264,7 +264,11 @@ def test_a_disk_that_fills_up(copy, shell):
             "kernelam forward exp/kernel data/dev f",
             "data/dev/feats.scp gives 12 features a frame, deltas included, the kernel model takes 13",
         ),
-        ("true", TRAIN.format(options="--kernel fancy"), "no kernel is called fancy; there are gaussian"),
+        (
+            "true",
+            TRAIN.format(options="--kernel fancy"),
+            "the kernel 'fancy' cannot be read: a kernel (gaussian, laplacian, ",
+        ),
         ("true", TRAIN.format(options="--cmvn-opts --norm=true"), "CMVN options: --norm=true is not understood"),
         ("true", TRAIN.format(options="--no-such-option 1"), "unknown option --no-such-option"),
         (

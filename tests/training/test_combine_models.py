@@ -71,13 +71,23 @@ def write_model(
     save_model(folder, model, {"seed": seed}, sorted(source.iterdir()))
 
 
+def random_path(rng: np.random.Generator) -> np.ndarray:
+    """Random phones, each frame of a state but the last on its loop: state s has the transition-ids 2s − 1 and 2s."""
+    ids: list[int] = []
+    while len(ids) < 120:
+        phone = int(rng.integers(2))
+        for state in range(3 * phone + 1, 3 * phone + 4):
+            ids += [2 * state - 1] * int(rng.integers(3)) + [2 * state]
+    return np.array(ids, np.int32)
+
+
 def write_data(folder: Path, transitions: TransitionModel, dim: int = DIM) -> None:
     rng = np.random.default_rng(0)
     (folder / "data").mkdir()
     alignments = {}
     with ArkWriter(folder / "data/feats.ark", folder / "data/feats.scp") as writer:
         for utt in ("s-1", "s-2", "s-3"):
-            alignments[utt] = rng.integers(1, transitions.num_transition_ids + 1, size=120).astype(np.int32)
+            alignments[utt] = random_path(rng)[:120]
             labels = transitions.ali_to_pdf(alignments[utt])
             features = rng.standard_normal((120, dim)) + labels[:, None]
             writer.write(utt, features.astype(np.float32))
