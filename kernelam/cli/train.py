@@ -65,6 +65,7 @@ def common(function: Callable[..., None]) -> Callable[..., None]:
 @click.option("--bottleneck", type=COUNT, default=0, help="Rank of the output matrix; 0 trains it whole.")
 @click.option("--selection", default="", help="Rounds of feature selection, or how many to keep in each.")
 @click.option("--selection-frames", type=POSITIVE, default=1_000_000, help="Frames that each round passes over.")
+@click.option("--precondition", type=COUNT, default=0, help="Leading directions of the features to damp in training.")
 @click.option("--optimiser", type=click.Choice(["sgd", "sag"]), default="sgd")
 @click.option("--sag-table", type=click.Choice(["single", "half"]), default="single", help="Precision of its memory.")
 @click.option("--block", type=POSITIVE, default=1, help="Train this block of the features alone,")
@@ -77,21 +78,24 @@ def kernel(
     bottleneck: int,
     selection: str,
     selection_frames: int,
+    precondition: int,
     block: int,
     blocks: int,
     **shared: Any,
 ) -> None:
     """Random features and multinomial logistic regression."""
     from kernelam.cli.values import numbers
+    from kernelam.errors import KernelamError
     from kernelam.kernels.expression import parse
 
     parse(kernel)  # a mistake in it is told before PyTorch is there
     bandwidths = tuple(numbers(float, bandwidth))
     from kernelam.training.kernel import KernelPlan
 
-    plan = KernelPlan(
-        *(kernel, bandwidths, num_features, bottleneck, sampling, selection, selection_frames, block, blocks)
-    )
+    if precondition and shared["optimiser"] == "sag":
+        raise KernelamError("--precondition damps the gradients of sgd, not of sag")
+    features = (kernel, bandwidths, num_features, bottleneck, sampling, selection, selection_frames)
+    plan = KernelPlan(*features, precondition, block, blocks)
     _train(plan, "8 16 32", **shared)
 
 

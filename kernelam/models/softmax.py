@@ -37,6 +37,9 @@ class KernelSoftmax(PosteriorModel):
         self.kernel = kernel
         self.feature_map = feature_map.to(self.device)
         self.bottleneck = bottleneck
+        self.damping: tuple[Tensor, Tensor] | None = (
+            None  # directions of z, and what share of each is damped in training
+        )
         self._z: Tensor | None = None  # of the last step: at many features, new memory takes as long as the cosines
 
     @property
@@ -88,6 +91,22 @@ class KernelSoftmax(PosteriorModel):
     def logits(self, x: Tensor) -> Tensor:
         return self.forward(x)[-1].narrow(1, 0, self.num_classes)
 
+    def _damp(self, z: Tensor) -> Tensor | None:
+        """Damp z in its leading directions, in place: it serves the gradient alone by then. Where the bias is a row of the
+        same matrix, so is the 1 it is multiplied by; what is left of that in each frame is returned."""
+        if self.damping is None:
+            return None
+        directions, shares = (array.to(z.dtype) for array in self.damping)
+        own = directions.narrow(0, 0, z.shape[1])
+        damped = own.T @ z.T
+        if self.bottleneck:
+            z.T.addmm_(own, shares.unsqueeze(1) * damped, alpha=-1.0)
+            return None
+        last = directions.narrow(0, z.shape[1], 1).squeeze(0)
+        damped = shares.unsqueeze(1) * damped.add_(last.unsqueeze(1))
+        z.T.addmm_(own, damped, alpha=-1.0)
+        return (1.0 - damped.T.mv(last)).float()
+
     @torch.no_grad()
     def step(self, x: Tensor, labels: Tensor, rate: float, l2: float = 0.0) -> Tensor:
         z, h, top, logits = self.forward(x, self._z)
@@ -98,10 +117,11 @@ class KernelSoftmax(PosteriorModel):
         gradient = log_posterior.exp_()  # of the loss with respect to the logits: posterior − one-hot label
         gradient.scatter_add_(1, own, torch.full_like(own, -1.0, dtype=gradient.dtype))
         shrink, rate = 1.0 - rate * l2, rate / len(labels)
+        frames = self._damp(z)
         if self.bottleneck:
             self._descend(p["U"], z.T, self._product(gradient, top.T), rate, shrink)
         self._descend(top, h.T, gradient, rate, shrink)
-        p["bias"].sub_(gradient.sum(dim=0), alpha=rate)
+        p["bias"].sub_(gradient.sum(dim=0) if frames is None else gradient.T.mv(frames), alpha=rate)
         return loss
 
     def row_norms(self) -> Tensor:

@@ -12,6 +12,7 @@ from kernelam.models.posterior import PosteriorModel
 from kernelam.models.softmax import CHUNK_ELEMENTS, KernelSoftmax
 from kernelam.training.acoustic import Setup
 from kernelam.training.features import build_features
+from kernelam.training.precondition import leading_directions
 from kernelam.training.selection import schedule, select_features
 
 
@@ -24,6 +25,7 @@ class KernelPlan:
     sampling: str = "paired"  # independent, orthogonal
     selection: str = ""  # rounds of feature selection, or how many to keep in each
     selection_frames: int = 1_000_000  # R, that each round passes over
+    precondition: int = 0  # directions of the features whose gradients are damped
     block: int = 1  # which part of the features: each of `blocks` parts is a model of its own
     blocks: int = 1
 
@@ -69,9 +71,15 @@ class KernelPlan:
             *(self.kernel, bandwidth, count, self.sampling, setup.train, setup.inputs, options.seed, setup.device),
             first_block=self._first_block(0),
         )
-        return KernelSoftmax(
+        model = KernelSoftmax(
             *(kernel, features, self.bottleneck, setup.pipeline, setup.inputs, setup.counts, setup.device)
         )
+        self._precondition(setup, model)
+        return model
+
+    def _precondition(self, setup: Setup, model: KernelSoftmax) -> None:
+        if self.precondition:
+            model.damping = leading_directions(model, setup.train, self.precondition, setup.options.seed)
 
     def refine(self, setup: Setup, model: PosteriorModel, rate: float) -> PosteriorModel:
         """Feature selection, where it is asked for."""
@@ -90,8 +98,10 @@ class KernelPlan:
             assert isinstance(new, ColumnFeatures)
             return new
 
+        model.damping = None  # features come and go
         chosen = select_features(
             *(model, draw, sizes, self.selection_frames, rate, setup.train, options, setup.folder, setup.fingerprint)
         )
         model.feature_map = chosen.to(setup.device)
+        self._precondition(setup, model)
         return model
