@@ -92,8 +92,8 @@ class KernelSoftmax(PosteriorModel):
         return self.forward(x)[-1].narrow(1, 0, self.num_classes)
 
     def _damp(self, z: Tensor) -> Tensor | None:
-        """Damp z in its leading directions, in place: it serves the gradient alone by then. Where the bias is a row of the
-        same matrix, so is the 1 it is multiplied by; what is left of that in each frame is returned."""
+        """Damp z in its leading directions, in place: it serves the gradient alone by then. Where the bias is a row of
+        the same matrix, so is the 1 it is multiplied by; what is left of that in each frame is returned."""
         if self.damping is None:
             return None
         directions, shares = (array.to(z.dtype) for array in self.damping)
