@@ -6,11 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kernelam.models.posterior import PosteriorModel
+from kernelam.models.posterior import GradientModel
 from kernelam.models.weights import glorot
 
 
-class Dnn(PosteriorModel):
+class Dnn(GradientModel):
     """h_l = tanh(h_{l−1} W_l + b_l), p(y | x) ∝ exp(h_L W + b): `layers` hidden layers of `width` units."""
 
     kind = "dnn"

@@ -47,9 +47,6 @@ class Inputs:
 class PosteriorModel(AcousticModel):
     """A model of p(class | x). Its likelihoods are posteriors over priors: log p(x | y) = log p(y | x) − log p(y)."""
 
-    mixed = False
-    """Whether matrices are multiplied in bfloat16 (see `training.acoustic.set_precision`)."""
-
     def __init__(self, pipeline: Pipeline, inputs: Inputs, counts: np.ndarray, device: torch.device) -> None:
         self.pipeline = pipeline
         self.inputs = inputs
@@ -67,18 +64,6 @@ class PosteriorModel(AcousticModel):
     @abstractmethod
     def logits(self, x: Tensor) -> Tensor:
         """Unnormalised log posteriors, batch × classes."""
-
-    def step(self, x: Tensor, labels: Tensor, rate: float, l2: float = 0.0) -> Tensor:
-        """One step of stochastic gradient descent on the mean log loss of a batch, plus l2/2 times the squares of all
-        weights but biases; returns its summed loss.
-
-        A kind that is not fitted by its gradient has neither this nor `initialise`.
-        """
-        raise NotImplementedError
-
-    def initialise(self, seed: int) -> None:
-        """Set the parameters to where training starts."""
-        raise NotImplementedError
 
     @abstractmethod
     def config(self) -> dict[str, Any]:
@@ -109,3 +94,19 @@ class PosteriorModel(AcousticModel):
     def log_likelihoods(self, features: np.ndarray, classes: np.ndarray | None = None) -> np.ndarray:
         every = self.log_posteriors(features) - log_priors(self.counts)
         return every if classes is None else every[:, classes]
+
+
+class GradientModel(PosteriorModel):
+    """A model that is fitted by its gradient."""
+
+    mixed = False
+    """Whether matrices are multiplied in bfloat16 (see `training.acoustic.set_precision`)."""
+
+    @abstractmethod
+    def step(self, x: Tensor, labels: Tensor, rate: float, l2: float = 0.0) -> Tensor:
+        """One step of stochastic gradient descent on the mean log loss of a batch, plus l2/2 times the squares of all
+        weights but biases; returns its summed loss."""
+
+    @abstractmethod
+    def initialise(self, seed: int) -> None:
+        """Set the parameters to where training starts."""

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from kernelam.errors import KernelamError
 from kernelam.kernels import FeatureMap, Kernel, kernel_from
-from kernelam.models.posterior import PosteriorModel
+from kernelam.models.posterior import GradientModel
 from kernelam.models.weights import glorot
 
 CHUNK_ELEMENTS = 1 << 26
@@ -21,7 +21,7 @@ def padded(n: int) -> int:
     return -(-n // 8) * 8
 
 
-class KernelSoftmax(PosteriorModel):
+class KernelSoftmax(GradientModel):
     """p(y | x) ∝ exp(⟨θ_y, z(x)⟩ + b_y); with a bottleneck of rank r, Θ = UV.
 
     The columns of Θ, and r, are padded to a multiple of 8. A padded class has the bias −∞, so its probability and its

@@ -25,7 +25,7 @@ from kernelam.kaldi.tables import read_symbols
 from kernelam.models import is_posterior
 from kernelam.models.base import PRIOR_FLOOR
 from kernelam.models.directory import STATES, is_whole, remove_model, save_model
-from kernelam.models.posterior import Inputs, PosteriorModel, find_device
+from kernelam.models.posterior import GradientModel, Inputs, find_device
 from kernelam.progress import progress, say, warn
 from kernelam.training.search import search
 from kernelam.training.trainer import TrainingOptions, fit
@@ -58,10 +58,10 @@ class Plan(Protocol):
     def settings(self) -> dict[str, Any]:
         """Everything that decides the result."""
 
-    def build(self, setup: Setup, bandwidth: float) -> PosteriorModel:
+    def build(self, setup: Setup, bandwidth: float) -> GradientModel:
         """The model before training."""
 
-    def refine(self, setup: Setup, model: PosteriorModel, rate: float) -> PosteriorModel:
+    def refine(self, setup: Setup, model: GradientModel, rate: float) -> GradientModel:
         """What is done once bandwidth and rate are chosen, before training."""
 
 
@@ -138,11 +138,11 @@ def set_precision(precision: str, device: torch.device) -> None:
     torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
 
 
-def _fit(setup: Setup, plan: Plan) -> tuple[PosteriorModel, list[dict[str, Any]]]:
+def _fit(setup: Setup, plan: Plan) -> tuple[GradientModel, list[dict[str, Any]]]:
     options, clock = setup.options, time.monotonic()
     place = (setup.folder, setup.fingerprint)
 
-    def build(bandwidth: float) -> PosteriorModel:
+    def build(bandwidth: float) -> GradientModel:
         model = plan.build(setup, bandwidth)
         model.mixed = options.precision == "mixed"
         return model

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 from kernelam.models.dnn import Dnn
-from kernelam.models.posterior import PosteriorModel
+from kernelam.models.posterior import GradientModel
 from kernelam.training.acoustic import Setup
 
 
@@ -17,8 +17,8 @@ class DnnPlan:
     def settings(self) -> dict[str, Any]:
         return asdict(self)
 
-    def build(self, setup: Setup, bandwidth: float) -> PosteriorModel:
+    def build(self, setup: Setup, bandwidth: float) -> GradientModel:
         return Dnn(self.layers, self.width, setup.pipeline, setup.inputs, setup.counts, setup.device)
 
-    def refine(self, setup: Setup, model: PosteriorModel, rate: float) -> PosteriorModel:
+    def refine(self, setup: Setup, model: GradientModel, rate: float) -> GradientModel:
         return model

@@ -8,7 +8,7 @@ from kernelam.errors import KernelamError
 from kernelam.kernels.base import BLOCK, ColumnFeatures
 from kernelam.memory import available, check_memory
 from kernelam.models.description import describe
-from kernelam.models.posterior import PosteriorModel
+from kernelam.models.posterior import GradientModel
 from kernelam.models.softmax import CHUNK_ELEMENTS, KernelSoftmax
 from kernelam.training.acoustic import Setup
 from kernelam.training.features import build_features
@@ -64,7 +64,7 @@ class KernelPlan:
             )
         )
 
-    def build(self, setup: Setup, bandwidth: float) -> PosteriorModel:
+    def build(self, setup: Setup, bandwidth: float) -> GradientModel:
         self._check_memory(setup)
         options, count = setup.options, self.num_features // self.blocks
         kernel, features = build_features(
@@ -81,7 +81,7 @@ class KernelPlan:
         if self.precondition:
             model.damping = leading_directions(model, setup.train, self.precondition, setup.options.seed)
 
-    def refine(self, setup: Setup, model: PosteriorModel, rate: float) -> PosteriorModel:
+    def refine(self, setup: Setup, model: GradientModel, rate: float) -> GradientModel:
         """Feature selection, where it is asked for."""
         if not self.selection:
             return model

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from kernelam.errors import KernelamError
-from kernelam.models.posterior import PosteriorModel
+from kernelam.models.posterior import GradientModel
 from kernelam.models.softmax import KernelSoftmax
 
 
@@ -21,7 +21,7 @@ class Sag:
     the table of the epoch before and writes its own, so that a run that was killed finds the old one whole.
     """
 
-    def __init__(self, model: PosteriorModel, num_frames: int, folder: Path, l2: float, half: bool) -> None:
+    def __init__(self, model: GradientModel, num_frames: int, folder: Path, l2: float, half: bool) -> None:
         if not isinstance(model, KernelSoftmax) or model.bottleneck:
             raise KernelamError("SAG is for the convex problem: a kernel model without a bottleneck")
         self.model, self.folder, self.l2, self.num_frames = model, folder, l2, num_frames

@@ -10,13 +10,13 @@ from typing import Any
 from kernelam.errors import KernelamError
 from kernelam.files import replacing
 from kernelam.frames.batches import Batches
-from kernelam.models.posterior import PosteriorModel
+from kernelam.models.posterior import GradientModel
 from kernelam.progress import say
 from kernelam.records import read_record
 from kernelam.training.metrics import evaluate
 from kernelam.training.trainer import TrainingOptions, describe, jsonable, one_pass, optimiser_of
 
-Build = Callable[[float], PosteriorModel]
+Build = Callable[[float], GradientModel]
 
 
 @dataclass
@@ -72,7 +72,7 @@ def _known(path: Path, fingerprint: str) -> Found:
 
 
 def _trial(
-    model: PosteriorModel,
+    model: GradientModel,
     train: Batches,
     heldout: Batches,
     options: TrainingOptions,

@@ -14,7 +14,7 @@ from torch import Tensor
 from kernelam.files import replacing
 from kernelam.frames.augmentation import Augmentation, generator_for
 from kernelam.frames.batches import Batches
-from kernelam.models.posterior import PosteriorModel
+from kernelam.models.posterior import GradientModel
 from kernelam.progress import progress, say
 from kernelam.training import checkpoint
 from kernelam.training.metrics import evaluate
@@ -54,7 +54,7 @@ class Optimiser(Protocol):
 class Sgd:
     """Stochastic gradient descent: the model's own step."""
 
-    def __init__(self, model: PosteriorModel, l2: float) -> None:
+    def __init__(self, model: GradientModel, l2: float) -> None:
         self.model, self.l2 = model, l2
         self.state: dict[str, Tensor] = {}
 
@@ -68,7 +68,7 @@ class Sgd:
         pass
 
 
-def optimiser_of(model: PosteriorModel, num_frames: int, options: TrainingOptions, folder: Path) -> Optimiser:
+def optimiser_of(model: GradientModel, num_frames: int, options: TrainingOptions, folder: Path) -> Optimiser:
     if options.optimiser == "sag":
         return Sag(model, num_frames, folder, options.l2, options.sag_table == "half")
     return Sgd(model, options.l2)
@@ -114,7 +114,7 @@ def schedule_of(options: TrainingOptions, rate: float, untrained: float) -> Sche
 
 
 def fit(
-    model: PosteriorModel,
+    model: GradientModel,
     train: Batches,
     heldout: Batches,
     options: TrainingOptions,
@@ -155,7 +155,7 @@ def jsonable(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _epoch(
-    model: PosteriorModel,
+    model: GradientModel,
     optimiser: Optimiser,
     train: Batches,
     heldout: Batches,
@@ -192,7 +192,7 @@ def _epoch(
     )
 
 
-def _state(model: PosteriorModel, optimiser: Optimiser) -> dict[str, Tensor]:
+def _state(model: GradientModel, optimiser: Optimiser) -> dict[str, Tensor]:
     return model.parameters | {f"optimiser.{name}": tensor for name, tensor in optimiser.state.items()}
 
 
