@@ -38,6 +38,8 @@ class KernelPlan:
             raise KernelamError(f"{self.num_features} features do not divide into {self.blocks} blocks of even size")
         if self.blocks > 1 and self.bottleneck:
             raise KernelamError("blocks are averaged into one matrix: they cannot have a bottleneck")
+        if self.precondition and self.selection:
+            raise KernelamError("--precondition is for features that stay as they are, not for --selection")
 
     def settings(self) -> dict[str, Any]:
         folders = re.findall(r"posteriors:([^\s()]+)", self.kernel)
@@ -54,15 +56,9 @@ class KernelPlan:
         sparse = self.kernel.startswith("sparse-gaussian")
         projections = 0 if sparse else setup.inputs.dim * D // (1 if self.sampling == "independent" else 2)
         needed = 4 * (projections + matrices + max(setup.options.batch * D, CHUNK_ELEMENTS))
-        help = "" if self.blocks > 1 or r else ", a --bottleneck, or more --blocks"
-        check_memory(
-            *(
-                needed,
-                available(setup.device),
-                f"training {D} features of {C} classes",
-                f"fewer --num-features{help} take less",
-            )
-        )
+        ways = "fewer --num-features" + ("" if self.blocks > 1 or r else ", a --bottleneck, or more --blocks")
+        what = f"training {D} features of {C} classes"
+        check_memory(needed, available(setup.device), what, f"{ways} take less")
 
     def build(self, setup: Setup, bandwidth: float) -> GradientModel:
         self._check_memory(setup)
@@ -74,12 +70,9 @@ class KernelPlan:
         model = KernelSoftmax(
             *(kernel, features, self.bottleneck, setup.pipeline, setup.inputs, setup.counts, setup.device)
         )
-        self._precondition(setup, model)
-        return model
-
-    def _precondition(self, setup: Setup, model: KernelSoftmax) -> None:
         if self.precondition:
-            model.damping = leading_directions(model, setup.train, self.precondition, setup.options.seed)
+            model.damping = leading_directions(model, setup.train, self.precondition, options.seed)
+        return model
 
     def refine(self, setup: Setup, model: GradientModel, rate: float) -> GradientModel:
         """Feature selection, where it is asked for."""
@@ -98,10 +91,8 @@ class KernelPlan:
             assert isinstance(new, ColumnFeatures)
             return new
 
-        model.damping = None  # features come and go
         chosen = select_features(
             *(model, draw, sizes, self.selection_frames, rate, setup.train, options, setup.folder, setup.fingerprint)
         )
         model.feature_map = chosen.to(setup.device)
-        self._precondition(setup, model)
         return model
