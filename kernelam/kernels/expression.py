@@ -3,6 +3,7 @@
 sum          = product { "+" product }                  features of each, concatenated
 product      = [ weight "*" ] chain { "*" chain }       weights: all or none, then each is 1/L
 chain        = map { "o" [ projection "o" ] map }       read outside in: gaussian o pca:100 o laplacian#5000
+               [ "o" projection ]                       of the inputs themselves: gaussian o fda:100 [ o linear ]
 map          = ( leaf | "(" sum ")" ) [ "#" features ]  the number only of an inner map
 leaf         = gaussian | laplacian | sparse-gaussian[:k], each with [ "@" multiple of the median ]
              | arccos0 | arccos1 | arccos2 | polynomial:degree | linear | posteriors:model directory
@@ -184,6 +185,8 @@ class _Parser:
         if not self.accept("o"):
             return outer, features
         projection = self.projection()
+        if projection and not self.accept("o"):
+            return CompositionOf(outer, projection, Leaf("linear")), features
         inner, inner_features = self.chain()
         return CompositionOf(outer, projection, inner, inner_features), features
 
@@ -194,10 +197,7 @@ class _Parser:
         self.next += 1
         if not self.accept(":"):
             self.fail(f"{name} needs a dimension, as in {name}:50,")
-        projection = Projection(name, self.whole("a dimension"))
-        if not self.accept("o"):
-            self.fail("the o between a projection and the map inside it is missing")
-        return projection
+        return Projection(name, self.whole("a dimension"))
 
     def map(self) -> tuple[Expression, int | None]:
         start = self.next
@@ -210,8 +210,8 @@ class _Parser:
         if not self.accept("#"):
             return found, None
         features = self.whole("a number of features")
-        if isinstance(found, Leaf) and found.name == "posteriors":
-            self.fail("a model has as many posteriors as it has,", start)
+        if isinstance(found, Leaf) and found.name in ("posteriors", "linear"):
+            self.fail(f"{found.name} has as many features as it has,", start)
         return found, features
 
     def leaf(self) -> Leaf:

@@ -34,7 +34,7 @@ from kernelam.randomness import stream
 from kernelam.training.projection import fit_projection
 
 PAIRS = 20_000  # for a median
-FRAMES = 50_000  # for a projection
+ELEMENTS = 1 << 28  # of z that a projection is fitted to: 320,000 frames of 840 numbers, 53,000 of 5000 features
 CHUNK = 2_000  # frames mapped at once
 
 View = Callable[[Tensor], Tensor]
@@ -101,7 +101,7 @@ class _Builder:
         size = inner.count
         if node.projection:
             classes = int(self.train.labels.max()) + 1
-            frames = self.frames(lambda x: inner(view(x)))
+            frames = self.frames(lambda x: inner(view(x)), max(CHUNK, ELEMENTS // size))
             arrays = fit_projection(node.projection.name, node.projection.dim, size, classes, frames)
             size = node.projection.dim
         between = CompositeFeatures(inner, inner, arrays)
@@ -138,9 +138,9 @@ class _Builder:
             found.append(kernel.distances(x, y, subsets).cpu())
         return float(torch.cat(found).median())
 
-    def frames(self, view: View) -> Iterator[tuple[Tensor, Tensor]]:
-        """Random training frames as `view` has them, each at most once, with their labels."""
-        order = stream(self.seed, "sample").permutation(len(self.train))[:FRAMES]
+    def frames(self, view: View, most: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """At most so many random training frames as `view` has them, each once, with their labels."""
+        order = stream(self.seed, "sample").permutation(len(self.train))[:most]
         for part in torch.split(torch.from_numpy(order), CHUNK):
             x, labels = self.train.take(part)
             yield view(x), labels

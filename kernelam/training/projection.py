@@ -8,6 +8,7 @@ from torch import Tensor
 from kernelam.errors import KernelamError
 
 LARGEST = 10_000  # features whose covariance is still formed: 800 MB
+SHARPNESS = 1.5  # 1 and 2 gave a heldout CE 0.04 higher (Iban, 300,000 frames, gaussian o fda:200 of 21 frames)
 RIDGE = 1e-4  # of the mean variance within classes, so that the scatter within them can be inverted
 
 
@@ -26,7 +27,10 @@ def fit_projection(
     for z, labels in frames:
         moments.add(z, labels)
     mean, within, between = moments.scatter()
-    matrix = principal(within + between, dim) if name == "pca" else discriminant(within, between, dim)
+    if name == "pca":
+        matrix = principal(within + between, dim)
+    else:
+        matrix = discriminant(within, between, dim, moments.chance())
     return {"matrix": matrix.float().contiguous(), "offset": (mean @ -matrix).float()}
 
 
@@ -60,20 +64,30 @@ class Moments:
         whole = self.products / total - torch.outer(mean, mean)
         return self.shift.double() + mean, whole - between, between
 
+    def chance(self) -> float:
+        """What vᵀ S_b v / vᵀ S_w v is expected to be if no class differs from another."""
+        return float((self.counts > 0).sum() - 1) / float(self.counts.sum())
+
 
 def principal(covariance: Tensor, dim: int) -> Tensor:
     """The eigenvectors of the `dim` largest eigenvalues, largest first."""
     return _signed(torch.linalg.eigh(covariance)[1][:, -dim:].flip(1))
 
 
-def discriminant(within: Tensor, between: Tensor, dim: int) -> Tensor:
-    """The directions v of largest vᵀ S_b v / vᵀ S_w v, at unit variance within classes (Fisher)."""
+def discriminant(within: Tensor, between: Tensor, dim: int, chance: float) -> Tensor:
+    """The directions v of largest λ = vᵀ S_b v / vᵀ S_w v (Fisher), each with the variance ρ^SHARPNESS, where ρ is the
+    share of its variance that lies between classes, beyond chance.
+
+    A kernel of distances then sees a direction as much as it tells classes apart, and one that does not, not at all.
+    """
     ridge = RIDGE * within.diagonal().mean() + torch.finfo(within.dtype).tiny
     root = torch.linalg.cholesky(within + ridge * torch.eye(len(within), dtype=within.dtype, device=within.device))
     half = torch.linalg.solve_triangular(root, between, upper=False)
-    whitened = torch.linalg.solve_triangular(root, half.T, upper=False)
-    directions = torch.linalg.eigh(whitened)[1][:, -dim:].flip(1)
-    return _signed(torch.linalg.solve_triangular(root.T, directions, upper=True))
+    ratios, directions = torch.linalg.eigh(torch.linalg.solve_triangular(root, half.T, upper=False))
+    ratios, directions = ratios[-dim:].flip(0), directions[:, -dim:].flip(1)
+    shares = (ratios - chance).clamp_min(0.0) / (1.0 + ratios)
+    scaled = directions * (shares**SHARPNESS / (1.0 + ratios)).sqrt()
+    return _signed(torch.linalg.solve_triangular(root.T, scaled, upper=True))
 
 
 def _signed(matrix: Tensor) -> Tensor:

@@ -41,6 +41,8 @@ MEANINGS = {
     "gaussian * (gaussian + laplacian)": ProductOf((G, SumOf((0.5, 0.5), (G, L)))),
     "gaussian o laplacian": CompositionOf(G, None, L),
     "gaussian o pca:100 o laplacian#5000": CompositionOf(G, PCA, L, 5000),
+    "gaussian o pca:100": CompositionOf(G, PCA, Leaf("linear")),
+    "gaussian o pca:100 + laplacian": SumOf((0.5, 0.5), (CompositionOf(G, PCA, Leaf("linear")), L)),
     "gaussian o fda:9 o laplacian": CompositionOf(G, Projection("fda", 9), L),
     "arccos1 o arccos1#20 o arccos0#10": CompositionOf(
         Leaf("arccos1"), None, CompositionOf(Leaf("arccos1"), None, Leaf("arccos0"), 10), 20
@@ -76,7 +78,8 @@ MISTAKES = {
     "gaussian o laplacian#": "a number of features, a whole number above zero, is missing at the end",
     "gaussian o": "a kernel .* is missing at the end",
     "gaussian o pca o laplacian": "pca needs a dimension, as in pca:50, at 'o laplacian'",
-    "gaussian o pca:10": "the o between a projection and the map inside it is missing at the end",
+    "gaussian o pca:10 laplacian": r"\+, \* or o is missing at 'laplacian'",
+    "gaussian o linear#10": "linear has as many features as it has, at 'linear#10'",
     "pca:10 o gaussian": "a projection stands between two maps, unlike here at 'pca:10 o gaussian'",
     "posteriors": "posteriors need the directory of a model, as in posteriors:exp/kernel1, at 'posteriors'",
     "posteriors: exp": "posteriors need the directory of a model",
@@ -109,7 +112,7 @@ def expressions() -> st.SearchStrategy[Expression]:
     projections = st.none() | st.builds(Projection, st.sampled_from(["pca", "fda"]), st.integers(1, 999))
 
     def composed(outer: Expression, projection: Projection | None, inner: Expression, size: int | None) -> Expression:
-        fixed = isinstance(inner, Leaf) and inner.name == "posteriors"
+        fixed = isinstance(inner, Leaf) and inner.name in ("posteriors", "linear")
         return CompositionOf(outer, projection, inner, None if fixed else size)
 
     def deeper(parts: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:

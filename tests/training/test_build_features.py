@@ -20,6 +20,7 @@ from kernelam.models.posterior import Inputs
 from kernelam.models.softmax import KernelSoftmax
 from kernelam.training import features as module
 from kernelam.training.features import build_features
+from kernelam.training.projection import fit_projection
 
 CPU, CLASSES, DIM = torch.device("cpu"), 4, 5
 INPUTS = Inputs((1, 0), np.full(DIM, 0.1, np.float32), np.full(DIM, 0.5, np.float32))
@@ -125,14 +126,26 @@ def test_fda_is_that_of_scikit_learn(train, monkeypatch):
     hidden = z.hidden(x).double().numpy()
     for found, known in zip(hidden.T, expected.T, strict=True):
         assert abs(np.corrcoef(found, known)[0, 1]) > 1 - 1e-5
-    within = np.mean(
-        [np.cov(hidden[labels == c].T, bias=True) * np.mean(labels.numpy() == c) for c in range(4)], axis=0
-    )
-    np.testing.assert_allclose(4 * within, np.eye(3), atol=1e-3)
+    means = np.stack([hidden[labels == c].mean(axis=0) for c in range(4)])[labels]
+    share = means.var(axis=0) / hidden.var(axis=0)
+    chance = (1 - share) * 3 / len(hidden)
+    np.testing.assert_allclose(np.cov(hidden.T, bias=True), np.diag((share - chance) ** 1.5), atol=1e-4)
+
+
+def test_fda_ignores_directions_that_tell_no_classes_apart():
+    rng = np.random.default_rng(0)
+    labels = torch.from_numpy(rng.integers(100, size=10_000))
+    x = torch.from_numpy(rng.standard_normal((10_000, 6)))
+    x[:, 0] += labels % 7
+    matrix = fit_projection("fda", 6, 6, 100, iter([(x, labels)]))["matrix"]
+    variances = (x.float() @ matrix).var(dim=0)
+    assert variances[0] == pytest.approx(0.8**1.5, rel=0.02)  # the variance of means, (7² − 1)/12 = 4, over 4 + 1
+    assert (variances[1:] < 0.0002).all()
+    assert 2 <= (variances[1:] == 0).sum() <= 3  # half of them are below what chance gives
 
 
 def test_only_a_bounded_sample_is_looked_at(train, monkeypatch):
-    monkeypatch.setattr(module, "FRAMES", 100)
+    monkeypatch.setattr(module, "ELEMENTS", 1000)
     monkeypatch.setattr(module, "CHUNK", 30)
     monkeypatch.setattr(module, "PAIRS", 90)
     _, z = build(train, "gaussian o pca:2 o laplacian#10")
@@ -200,6 +213,8 @@ EXPRESSIONS = [
     "gaussian o laplacian#20",
     "arccos1 o arccos1#20 o arccos2#10",
     "gaussian o pca:5 o laplacian#20",
+    "laplacian o fda:3",
+    "gaussian + linear",
     "sparse-gaussian:3 o fda:3 o (gaussian + laplacian)#20",
     "gaussian + laplacian o pca:4 o (arccos1 o pca:6 o gaussian#16)#30",
     "(gaussian + laplacian) o pca:3 o posteriors:{kernel}",
@@ -226,7 +241,8 @@ def test_a_model_is_saved_and_restored_whatever_its_kernel(expression, first_mod
 
 MISTAKES = {
     "gausian": "cannot be read",
-    "linear": "the linear kernel has no random features",
+    "polynomial:2": "the polynomial kernel has no random features",
+    "gaussian o pca:11": "pca:11 is more than the 10 dimensions that 10 features have",
     "gaussian o polynomial:2": "the polynomial kernel has no random features",
     "gaussian * arccos1": "shift-invariant kernels, which arccos is not",
     "gaussian * (gaussian o laplacian)": "not of gaussian o laplacian",
