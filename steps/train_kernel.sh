@@ -12,6 +12,7 @@ sampling=paired                 # cosines and sines of the same frequencies; ind
 bottleneck=0                    # rank of the output matrix; 0 trains it whole
 selection=                      # rounds of feature selection, or how many features to keep in each
 selection_frames=1000000        # frames that each round passes over
+features_of=                    # a kernel model whose random features to take instead, e.g. those it selected
 precondition=0                  # leading directions of the features to damp, so that rates can be higher: 32
 optimiser=sgd                   # or sag, stochastic average gradient
 sag_table=single                # precision of what sag remembers: single or half
@@ -25,7 +26,7 @@ part=()
 ((blocks == 1)) || part=(--blocks "$blocks" --block JOB)
 train kernel --kernel "$kernel" --bandwidth "$bandwidth" --num-features "$num_features" --sampling "$sampling" \
     --bottleneck "$bottleneck" --selection "$selection" --selection-frames "$selection_frames" \
-    --precondition "$precondition" --optimiser "$optimiser" --sag-table "$sag_table" "${part[@]}"
+    --features-of "$features_of" --precondition "$precondition" --optimiser "$optimiser" --sag-table "$sag_table" "${part[@]}"
 if ((blocks > 1)); then
     mapfile -t parts < <(seq -f "${args[5]}/block.%.0f" "$blocks")
     $cmd --num-threads "$num_threads" "${args[5]}/log/join.log" kernelam combine --blocks true --device "$device" \

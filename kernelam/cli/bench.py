@@ -68,19 +68,21 @@ def _write(output: Path | None, found: object) -> None:
 
 
 TARGETS = ("sgd halving", "sag halving")
-VARIED = ("optimiser", "schedule", "seed")
+VARIED = ("optimiser", "schedule", "max_epochs", "seed")
 
 
 @command.command(params=[param for param in kernel.params if param.name not in VARIED])
 @click.option("--seeds", default="1 2 3")
-@click.option("--decay-epochs", default="", help="Lengths of the decay to try, e.g. '3 4 6'; otherwise --max-epochs.")
+@click.option("--max-epochs", type=POSITIVE, default=20, help="Of the halving rule.")
+@click.option("--decay-epochs", default="4", help="Lengths of the decay to try, e.g. '3 4 6'.")
 @click.option("--target", type=click.Choice(TARGETS), default=TARGETS[0])
 @click.option("--json", "output", type=PATH, help="Write the figures there too.")
-def optimisers(seeds: str, decay_epochs: str, target: str, output: Path | None, **given: Any) -> None:
+def optimisers(seeds: str, max_epochs: int, decay_epochs: str, target: str, output: Path | None, **given: Any) -> None:
     """Time until each optimiser and schedule reaches the best heldout CE of one of them, --target.
 
     Trains one model in all ways, with the options of `kernelam train kernel` and the same rates to choose from, into
-    folders of FOLDER; a training that is there already is not repeated.
+    folders of FOLDER; a training that is there already is not repeated. With --precondition the decay is tried without
+    and with it.
     """
     from kernelam.cli.values import numbers
     from kernelam.progress import say
@@ -89,16 +91,14 @@ def optimisers(seeds: str, decay_epochs: str, target: str, output: Path | None, 
     assert train is not None
     if output:
         check_output(output)
-    ways = _ways(given["max_epochs"], decay_epochs, given["bottleneck"])
+    ways = _ways(max_epochs, decay_epochs, given["bottleneck"], given["precondition"])
     if target not in ways:
         raise KernelamError(f"--target {target} is for models without a bottleneck")
     folders = {seed: {way: _folder(given["folder"], seed, way) for way in ways} for seed in numbers(int, seeds)}
     for seed, places in folders.items():
         for way, folder in places.items():
             say(f"{way}, seed {seed}")
-            optimiser, schedule = way.split()[:2]
-            varied = {"optimiser": optimiser, "schedule": schedule, "max_epochs": ways[way], "seed": seed}
-            train(**given | varied | {"folder": folder})
+            train(**given | ways[way] | {"seed": seed, "folder": folder})
     from kernelam.training.bench_optimisers import compare_optimisers, describe_optimisers, read_epochs
 
     rows = []
@@ -108,18 +108,25 @@ def optimisers(seeds: str, decay_epochs: str, target: str, output: Path | None, 
     _write(output, {"target": target, "optimisers": rows})
 
 
-def _ways(max_epochs: int, decay_epochs: str, bottleneck: int) -> dict[str, int]:
-    """The name of each way to train, and the epochs that it has at the most."""
+def _ways(max_epochs: int, decay_epochs: str, bottleneck: int, precondition: int) -> dict[str, dict[str, Any]]:
+    """The ways to train: their names, and the options that they have of their own."""
     from kernelam.cli.values import numbers
     from kernelam.progress import say
 
-    lengths = numbers(int, decay_epochs or str(max_epochs))
+    lengths = numbers(int, decay_epochs)
     if min(lengths) < 1:
         raise KernelamError(f"--decay-epochs are whole numbers above zero, not {min(lengths)}")
     if bottleneck:
         say("SAG is for models without a bottleneck: it is left out")
-    ways = {way: max_epochs for way in TARGETS if not (bottleneck and way.startswith("sag"))}
-    return ways | {f"sgd decay {length}": length for length in lengths}
+
+    def way(optimiser: str, schedule: str, epochs: int, directions: int = 0) -> dict[str, Any]:
+        return {"optimiser": optimiser, "schedule": schedule, "max_epochs": epochs, "precondition": directions}
+
+    ways = {f"{name} halving": way(name, "halving", max_epochs) for name in ("sgd", "sag")[: 1 if bottleneck else 2]}
+    ways |= {f"sgd decay {length}": way("sgd", "decay", length) for length in lengths}
+    if precondition:
+        ways |= {f"damped decay {length}": way("sgd", "decay", length, precondition) for length in lengths}
+    return ways
 
 
 def _folder(top: Path, seed: int, way: str) -> Path:

@@ -32,11 +32,11 @@ def common(function: Callable[..., None]) -> Callable[..., None]:
         click.option("--batch", type=POSITIVE, default=256, help="Frames a mini-batch."),
         click.option(
             "--schedule",
-            type=click.Choice(["halving", "decay"]),
-            default="halving",
-            help="halving: the papers' rule; decay: the rate falls to zero over --max-epochs.",
+            type=click.Choice(["decay", "halving"]),
+            default="decay",
+            help="decay: the rate falls to zero over --max-epochs; halving: the papers' rule.",
         ),
-        click.option("--max-epochs", type=POSITIVE, default=20),
+        click.option("--max-epochs", type=COUNT, default=0, help="0: 4 with decay, 20 with halving."),
         click.option("--max-halvings", type=POSITIVE, default=6, help="The halving of the rate that ends training."),
         click.option("--metric", default="ce", help="Judges heldout frames: ce, erll:β, capped:λ or top-k:κ."),
         click.option("--l2", type=NOT_NEGATIVE, default=0.0, help="Half this times the squared weights is added."),
@@ -65,6 +65,7 @@ def common(function: Callable[..., None]) -> Callable[..., None]:
 @click.option("--bottleneck", type=COUNT, default=0, help="Rank of the output matrix; 0 trains it whole.")
 @click.option("--selection", default="", help="Rounds of feature selection, or how many to keep in each.")
 @click.option("--selection-frames", type=POSITIVE, default=1_000_000, help="Frames that each round passes over.")
+@click.option("--features-of", default="", help="Take the random features of this model instead, e.g. its selection.")
 @click.option("--precondition", type=COUNT, default=0, help="Leading directions of the features to damp in training.")
 @click.option("--optimiser", type=click.Choice(["sgd", "sag"]), default="sgd")
 @click.option("--sag-table", type=click.Choice(["single", "half"]), default="single", help="Precision of its memory.")
@@ -78,6 +79,7 @@ def kernel(
     bottleneck: int,
     selection: str,
     selection_frames: int,
+    features_of: str,
     precondition: int,
     block: int,
     blocks: int,
@@ -95,7 +97,7 @@ def kernel(
     if precondition and shared["optimiser"] == "sag":
         raise KernelamError("--precondition damps the gradients of sgd, not of sag")
     features = (kernel, bandwidths, num_features, bottleneck, sampling, selection, selection_frames)
-    plan = KernelPlan(*features, precondition, block, blocks)
+    plan = KernelPlan(*features, features_of, precondition, block, blocks)
     _train(plan, "8 16 32", **shared)
 
 

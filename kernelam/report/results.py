@@ -41,11 +41,26 @@ def system(about: dict[str, Any]) -> str:
             return f"GMM, {config['gaussians']} Gaussians"
         case "kernel":
             rank = f", bottleneck {config['bottleneck']}" if config["bottleneck"] else ""
-            return f"{config['kernel']['name'].capitalize()} kernel, {config['features']} features{rank}"
+            return f"{kernel_name(config['kernel']).capitalize()} kernel, {config['features']} features{rank}"
         case "dnn":
             return f"DNN, {config['layers']} × {config['width']} {config['activation']}"
         case kind:
             return str(kind)
+
+
+def kernel_name(settings: dict[str, Any]) -> str:
+    """As an expression of --kernel, without numbers: gaussian + gaussian o fda:200."""
+    match settings["name"]:
+        case "sum" | "product" as name:
+            return (" + " if name == "sum" else " * ").join(map(kernel_name, settings["kernels"]))
+        case "composition":
+            inner = kernel_name(settings["inner"])
+            parts = (kernel_name(settings["outer"]), settings["projection"], inner if inner != "linear" else None)
+            return " o ".join(filter(None, parts))
+        case "arccos":
+            return f"arccos{settings['degree']}"
+        case name:
+            return str(name)
 
 
 def write_results(
@@ -111,7 +126,8 @@ def _training(experiments: list[Experiment]) -> str:
         rates = training.get("options", {}).get("rates", [])
         search = f"{len(rates)} × {training['search_frames']:,}" if rates else "–"
         epochs = str(training.get("epochs", "–"))
-        ce, error = (f"{heldout['ce']:.3f}", f"{100 * heldout['frame_error']:.2f}") if heldout else ("–", "–")
+        metrics = [f"{heldout[name]:.3f}" for name in ("ce", "entropy", "erll")] if heldout else ["–"] * 3
+        metrics.append(f"{100 * heldout['frame_error']:.2f}" if heldout else "–")
         cost = [
             f"{one.about['num_parameters']:,}",
             f"{training['frames']:,}",
@@ -119,9 +135,9 @@ def _training(experiments: list[Experiment]) -> str:
             search,
             f"{training['seconds']:.0f}",
         ]
-        rows.append([system(one.about), *cost, ce, error, str(one.about["seed"])])
+        rows.append([system(one.about), *cost, *metrics, str(one.about["seed"])])
     header = ["system", "parameters", "frames", "epochs", "tuned on (rates × frames)", "seconds"]
-    return _table([*header, "heldout CE", "heldout frame error %", "seed"], rows)
+    return _table([*header, "heldout CE", "entropy", "ERLL", "frame error %", "seed"], rows)
 
 
 def _conditions(experiments: list[Experiment]) -> str:

@@ -152,6 +152,15 @@ class _Builder:
         return _posteriors_of(folder, model)
 
 
+def features_of(folder: Path, inputs: Inputs, device: torch.device) -> tuple[Kernel, FeatureMap]:
+    """The kernel and random features of a trained model, perhaps those that it selected."""
+    model = load_posterior_model(folder, str(device))
+    if not isinstance(model, KernelSoftmax):
+        raise KernelamError(f"{folder} holds a {model.kind} model, which has no random features")
+    _check_inputs(folder, model.inputs, inputs)
+    return model.kernel, model.feature_map
+
+
 def _unit(leaf: ask.Leaf) -> Kernel:
     """The kernel of a leaf, its bandwidth, if it has one, still 1."""
     if leaf.name.startswith("arccos"):

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from kernelam.errors import KernelamError
@@ -11,7 +12,7 @@ from kernelam.models.description import describe
 from kernelam.models.posterior import GradientModel
 from kernelam.models.softmax import CHUNK_ELEMENTS, KernelSoftmax
 from kernelam.training.acoustic import Setup
-from kernelam.training.features import build_features
+from kernelam.training.features import build_features, features_of
 from kernelam.training.precondition import leading_directions
 from kernelam.training.selection import schedule, select_features
 
@@ -25,6 +26,7 @@ class KernelPlan:
     sampling: str = "paired"  # independent, orthogonal
     selection: str = ""  # rounds of feature selection, or how many to keep in each
     selection_frames: int = 1_000_000  # R, that each round passes over
+    features_of: str = ""  # a model whose features are taken: then all above but the bottleneck does not count
     precondition: int = 0  # directions of the features whose gradients are damped
     block: int = 1  # which part of the features: each of `blocks` parts is a model of its own
     blocks: int = 1
@@ -38,20 +40,20 @@ class KernelPlan:
             raise KernelamError(f"{self.num_features} features do not divide into {self.blocks} blocks of even size")
         if self.blocks > 1 and self.bottleneck:
             raise KernelamError("blocks are averaged into one matrix: they cannot have a bottleneck")
-        if self.precondition and self.selection:
-            raise KernelamError("--precondition is for features that stay as they are, not for --selection")
+        if self.features_of and (self.selection or self.blocks > 1):
+            raise KernelamError("--features-of takes all features of a model as they are: no --selection, no --blocks")
 
     def settings(self) -> dict[str, Any]:
-        folders = re.findall(r"posteriors:([^\s()]+)", self.kernel)
-        return {**asdict(self), "posteriors": [describe(folder).get("fingerprint") for folder in folders]}
+        folders = [self.features_of] if self.features_of else re.findall(r"posteriors:([^\s()]+)", self.kernel)
+        return {**asdict(self), "models": [describe(folder).get("fingerprint") for folder in folders]}
 
     def _first_block(self, number: int) -> int:
         """Where the random numbers of draw `number` begin: no two draws of any of the parts overlap."""
         return (self.blocks * number + self.block - 1) * -(-self.num_features // self.blocks // BLOCK)
 
-    def _check_memory(self, setup: Setup) -> None:
+    def _check_memory(self, setup: Setup, D: int) -> None:
         """Projections, the matrices with their copy at the start of an epoch and SAG's memory, and a batch of z."""
-        D, C, r = self.num_features // self.blocks, len(setup.counts), self.bottleneck
+        C, r = len(setup.counts), self.bottleneck
         matrices = (D * r + r * C if r else D * C) * (2 if setup.options.optimiser == "sgd" else 4)
         sparse = self.kernel.startswith("sparse-gaussian")
         projections = 0 if sparse else setup.inputs.dim * D // (1 if self.sampling == "independent" else 2)
@@ -61,18 +63,26 @@ class KernelPlan:
         check_memory(needed, available(setup.device), what, f"{ways} take less")
 
     def build(self, setup: Setup, bandwidth: float) -> GradientModel:
-        self._check_memory(setup)
         options, count = setup.options, self.num_features // self.blocks
-        kernel, features = build_features(
-            *(self.kernel, bandwidth, count, self.sampling, setup.train, setup.inputs, options.seed, setup.device),
-            first_block=self._first_block(0),
-        )
+        if self.features_of:
+            kernel, features = features_of(Path(self.features_of), setup.inputs, setup.device)
+            self._check_memory(setup, features.count)
+        else:
+            self._check_memory(setup, count)
+            kernel, features = build_features(
+                *(self.kernel, bandwidth, count, self.sampling, setup.train, setup.inputs, options.seed, setup.device),
+                first_block=self._first_block(0),
+            )
         model = KernelSoftmax(
             *(kernel, features, self.bottleneck, setup.pipeline, setup.inputs, setup.counts, setup.device)
         )
-        if self.precondition:
-            model.damping = leading_directions(model, setup.train, self.precondition, options.seed)
+        self._damp(setup, model)
         return model
+
+    def _damp(self, setup: Setup, model: KernelSoftmax) -> None:
+        """The damping that the features of the model want, where it is asked for."""
+        if self.precondition:
+            model.damping = leading_directions(model, setup.train, self.precondition, setup.options.seed)
 
     def refine(self, setup: Setup, model: GradientModel, rate: float) -> GradientModel:
         """Feature selection, where it is asked for."""
@@ -91,8 +101,10 @@ class KernelPlan:
             assert isinstance(new, ColumnFeatures)
             return new
 
-        chosen = select_features(
-            *(model, draw, sizes, self.selection_frames, rate, setup.train, options, setup.folder, setup.fingerprint)
-        )
-        model.feature_map = chosen.to(setup.device)
+        def use(chosen: ColumnFeatures) -> None:
+            model.feature_map = chosen.to(setup.device)
+            self._damp(setup, model)
+
+        task = (sizes, self.selection_frames, rate, setup.train, options, setup.folder, setup.fingerprint)
+        use(select_features(model, draw, use, *task))
         return model

@@ -1,5 +1,6 @@
 """Directions in which random features vary most, whose gradients are damped so that the rate can be higher."""
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -9,6 +10,7 @@ from kernelam.randomness import stream
 
 FRAMES = 4096
 ELEMENTS = 1 << 27  # of z held at once: fewer frames serve where features are many
+SPARE, ITERATIONS = 16, 8  # of the subspace iteration: directions beyond those wanted, and products with E[z zᵀ]
 
 
 @torch.no_grad()
@@ -16,17 +18,20 @@ def leading_directions(model: KernelSoftmax, train: Batches, count: int, seed: i
     """The eigenvectors v_1 … v_K (columns) of the largest eigenvalues λ_i of E[z zᵀ], and 1 − λ_{K+1}/λ_i.
 
     With I − Σ (1 − λ_{K+1}/λ_i) v_i v_iᵀ before it, a gradient sees λ_{K+1} as its largest curvature (EigenPro: Ma and
-    Belkin, NIPS 2017). They are those of the Gram matrix of random frames: v = Zᵀu / |Zᵀu|. Without a bottleneck a 1 is
-    appended to z, for the bias.
+    Belkin, NIPS 2017). They are found by subspace iteration on random frames. Without a bottleneck a 1 is appended to
+    z, for the bias.
     """
-    features = model.feature_map
+    features, rng = model.feature_map, stream(seed, "precondition")
     frames = min(len(train), max(count + 1, min(FRAMES, ELEMENTS // features.count)))
-    chosen = stream(seed, "precondition").permutation(len(train))[:frames]
-    z = features(train.take(torch.from_numpy(chosen))[0])
+    z = features(train.take(torch.from_numpy(rng.permutation(len(train))[:frames]))[0])
     if not model.bottleneck:
         z = torch.cat([z, z.new_ones(frames, 1)], dim=1)
     count = min(count, frames - 1, z.shape[1] - 1)
-    values, vectors = torch.linalg.eigh((z @ z.T).double() / frames)
-    values, vectors = values.flip(0)[: count + 1].float(), vectors.flip(1)[:, :count].float()
-    directions = torch.nn.functional.normalize(z.T @ vectors, dim=0)
-    return directions.contiguous(), (1.0 - values[count] / values[:count]).clamp(0.0, 1.0)
+    size = (z.shape[1], min(count + SPARE, frames, z.shape[1]))
+    basis = torch.from_numpy(rng.standard_normal(size, dtype=np.float32)).to(z.device)
+    for _ in range(ITERATIONS):
+        basis = torch.linalg.qr(z.T @ (z @ basis)).Q
+    seen = (z @ basis).double()
+    values, vectors = torch.linalg.eigh(seen.T @ seen / frames)
+    values, vectors = values.flip(0).float(), vectors.flip(1)[:, :count].float()
+    return basis @ vectors, (1.0 - values[count] / values[:count]).clamp(0.0, 1.0)

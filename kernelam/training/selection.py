@@ -23,6 +23,8 @@ from kernelam.training.trainer import TrainingOptions, one_pass, optimiser_of
 CPU = torch.device("cpu")
 Draw = Callable[[int, int], ColumnFeatures]
 """draw(columns, round): that many new columns, others in each round."""
+Use = Callable[[ColumnFeatures], None]
+"""Makes these the features of the model."""
 
 
 def schedule(text: str, columns: int) -> list[int]:
@@ -46,6 +48,7 @@ def schedule(text: str, columns: int) -> list[int]:
 def select_features(
     model: KernelSoftmax,
     draw: Draw,
+    use: Use,
     sizes: Sequence[int],
     frames: int,
     rate: float,
@@ -75,7 +78,8 @@ def select_features(
         say(f"going on after round {begun} of {path}")
     clock = time.monotonic()
     for number, size in enumerate(sizes[begun:], begun + 1):
-        rate = _train_round(model, features, train, frames, rate, options, number)
+        use(features)
+        rate = _train_round(model, train, frames, rate, options, number)
         norms = features.column_norms(model.row_norms().cpu())
         best = norms.topk(size).indices.sort().values
         kept, chosen = features.to(CPU).select(best), ids[best]
@@ -95,16 +99,10 @@ def _renumbered(kept: Tensor, total: int, number: int) -> Tensor:
 
 
 def _train_round(
-    model: KernelSoftmax,
-    features: ColumnFeatures,
-    train: Batches,
-    frames: int,
-    rate: float,
-    options: TrainingOptions,
-    number: int,
+    model: KernelSoftmax, train: Batches, frames: int, rate: float, options: TrainingOptions, number: int
 ) -> float:
     """One pass of SGD from the start on random frames; the rate, halved as often as it diverged."""
-    model.feature_map, frames = features.to(model.device), min(frames, len(train))
+    frames = min(frames, len(train))
     while True:
         model.initialise(options.seed)
         order = train.shuffled(options.batch, options.seed, number, frames, "selection")

@@ -21,14 +21,16 @@ from kernelam.training.metrics import evaluate
 from kernelam.training.sag import Sag
 from kernelam.training.schedules import Decay, Halving, Schedule
 
+EPOCHS = {"decay": 4, "halving": 20}
+
 
 @dataclass(frozen=True)
 class TrainingOptions:
     rates: tuple[float, ...]  # learning rates to choose from on heldout frames
     search_frames: int  # frames that each of them is tried on
     batch: int = 256
-    schedule: str = "halving"  # or decay
-    max_epochs: int = 20
+    schedule: str = "decay"  # or halving
+    max_epochs: int = 0  # 0: as many as EPOCHS has for the schedule
     max_halvings: int = 6
     metric: str = "ce"  # what heldout frames are judged by, a Metric
     optimiser: str = "sgd"  # or sag
@@ -108,9 +110,8 @@ def one_pass(
 
 
 def schedule_of(options: TrainingOptions, rate: float, untrained: float) -> Schedule:
-    if options.schedule == "decay":
-        return Decay(rate, untrained, options.max_epochs, options.max_halvings)
-    return Halving(rate, untrained, options.max_epochs, options.max_halvings)
+    kind = Decay if options.schedule == "decay" else Halving
+    return kind(rate, untrained, options.max_epochs or EPOCHS[options.schedule], options.max_halvings)
 
 
 def fit(

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from kernelam.errors import KernelamError
-from kernelam.report.results import write_results
+from kernelam.kernels import ArcCosine, Composition, Gaussian, Laplacian, Linear, Product, Sum
+from kernelam.report.results import kernel_name, write_results
 from kernelam.scoring.directory import score_directory
 from kernelam.scoring.tuning import Weights
 
@@ -28,7 +29,7 @@ DNN = {
         "search_frames": 1000,
         "options": {"rates": [0.1, 0.2]},
     },
-    "heldout": {"ce": 1.2345, "frame_error": 0.25},
+    "heldout": {"ce": 1.2345, "entropy": 1.5, "erll": 2.7345, "frame_error": 0.25},
 }
 
 
@@ -59,11 +60,11 @@ def test_page(tmp_path: Path, folders: list[Path]) -> None:
     assert page.startswith("# A title\n")
     errors, training = cells(page, "GMM, 300 Gaussians")
     assert errors[1:] == ["0.00", "**50.00**", "50.00 – 50.00", "", "9, 0.5", "50.00"]
-    assert training[1:] == ["12,345", "5,000", "–", "–", "61", "–", "–", "7"]
+    assert training[1:] == ["12,345", "5,000", "–", "–", "61", *"––––", "7"]
     errors, training = cells(page, "DNN, 4 × 1000 tanh")
     assert errors[2] == "**10.00**"
     assert float(errors[4]) < 0.01
-    assert training[1:] == ["12,345", "5,000", "6", "2 × 1,000", "7", "1.234", "25.00", "7"]
+    assert training[1:] == ["12,345", "5,000", "6", "2 × 1,000", "7", "1.234", "1.500", "2.735", "25.00", "7"]
     assert "over 20 utterances" in page
     assert "against GMM, 300 Gaussians (10000 replicates)" in page
     assert "- torch 1.2.3; commit abc\n- a processor, 2 cores, Linux\n" in page
@@ -80,3 +81,9 @@ def test_an_experiment_that_cannot_be_reported_is_a_sentence(tmp_path: Path, fol
     with pytest.raises(KernelamError, match="decode_dev is not scored"):
         write_results(page, "A title", folders, folders[0])
     assert not page.exists()
+
+
+def test_names_of_kernels_are_those_of_expressions():
+    projected = Composition(Gaussian(1.0), Linear(), 440, "fda:200")
+    kernel = Sum((0.5, 0.5), (projected, Product((Gaussian(1.0), Composition(ArcCosine(1), Laplacian(1.0), 50)))))
+    assert kernel_name(kernel.settings()) == "gaussian o fda:200 + gaussian * arccos1 o laplacian"

@@ -100,7 +100,7 @@ def test_options_that_kernelam_parses(run: Run) -> None:
 def test_training(run: Run, tmp_path: Path, kind: str) -> None:
     script = f"steps/train_{kind}.sh"
     shown = run(script, "--help").stdout
-    for option in ("--rates", "--max-epochs 20", "--cmd run_local.sh"):
+    for option in ("--rates", "--max-epochs 0", "--cmd run_local.sh"):
         assert f"  {option} " in shown
     done = run(script, "--rates", "1 2", "--max-epochs", "3", *["data"] * 5, "exp")
     assert done.returncode == 0, done.stderr

@@ -19,7 +19,7 @@ from kernelam.models.dnn import Dnn
 from kernelam.models.posterior import Inputs
 from kernelam.models.softmax import KernelSoftmax
 from kernelam.training import features as module
-from kernelam.training.features import build_features
+from kernelam.training.features import build_features, features_of
 from kernelam.training.projection import fit_projection
 
 CPU, CLASSES, DIM = torch.device("cpu"), 4, 5
@@ -199,6 +199,18 @@ def test_posteriors_are_those_of_the_model(kind, first_models, train):
     x, _ = everything(train)
     expected = torch.log_softmax(load_model(first_models[kind]).logits(x), dim=1)
     torch.testing.assert_close(z.hidden(x), expected.detach(), rtol=1e-4, atol=1e-5)
+
+
+def test_features_of_a_model_are_taken_as_they_are(first_models, train):
+    kernel, z = features_of(first_models["kernel"], INPUTS, CPU)
+    model = load_model(first_models["kernel"])
+    x, _ = everything(train)
+    assert kernel == model.kernel
+    assert torch.equal(z(x), model.feature_map(x))
+    with pytest.raises(KernelamError, match="dnn holds a dnn model, which has no random features"):
+        features_of(first_models["dnn"], INPUTS, CPU)
+    with pytest.raises(KernelamError, match=r"5 features in a context of \(1, 0\) frames, not 5 in \(2, 2\) as here"):
+        features_of(first_models["kernel"], Inputs((2, 2), INPUTS.mean, INPUTS.scale), CPU)
 
 
 EXPRESSIONS = [

@@ -15,8 +15,8 @@ from kernelam.training.kernel import KernelPlan
         ({"bandwidths": (1.0, 0.0)}, "a bandwidth must be above zero, not 0"),
         ({"block": 3, "blocks": 2}, "there is no block 3 of 2"),
         ({"num_features": 4, "blocks": 5}, "4 features do not divide into 5 blocks"),
+        ({"features_of": "exp/k", "selection": "5"}, "--features-of takes all features of a model as they are"),
         ({"blocks": 2, "bottleneck": 8}, "they cannot have a bottleneck"),
-        ({"precondition": 8, "selection": "5"}, "not for --selection"),
     ],
 )
 def test_what_does_not_go_together_is_a_sentence(given: dict[str, Any], sentence: str) -> None:

@@ -49,7 +49,11 @@ def choose(made: KernelSoftmax, train: Batches, folder: Path, plan: str = "indep
 
     folder.mkdir(exist_ok=True)
     rounds = schedule(sizes, made.feature_map.columns)
-    return select_features(made, draw, rounds, 1500, 4.0, train, OPTIONS, folder, "f")
+
+    def use(features):
+        made.feature_map = features
+
+    return select_features(made, draw, use, rounds, 1500, 4.0, train, OPTIONS, folder, "f")
 
 
 @pytest.mark.parametrize("plan", ["independent", "paired"])
@@ -115,7 +119,7 @@ def test_a_selection_that_is_killed_ends_where_an_uninterrupted_one_does(train, 
 
 def test_a_round_that_diverges_is_done_again_at_half_the_rate(train, capsys):
     made = model(Gaussian(1.0))
-    rate = selection._train_round(made, made.feature_map, train, 1500, 1e39, OPTIONS, 1)
+    rate = selection._train_round(made, train, 1500, 1e39, OPTIONS, 1)
     assert rate < 1e39
     assert "the rate is halved" in capsys.readouterr().err
 

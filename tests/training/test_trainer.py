@@ -22,7 +22,9 @@ from kernelam.training.metrics import Metric, evaluate
 from kernelam.training.schedules import Decay, Halving
 from kernelam.training.trainer import TrainingOptions
 
-OPTIONS = TrainingOptions(rates=(0.5, 4.0), search_frames=300, batch=32, max_epochs=6, max_halvings=3, seed=5)
+OPTIONS = TrainingOptions(
+    rates=(0.5, 4.0), search_frames=300, batch=32, schedule="halving", max_epochs=6, max_halvings=3, seed=5
+)
 CPU = torch.device("cpu")
 
 
