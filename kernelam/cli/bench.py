@@ -74,7 +74,7 @@ VARIED = ("optimiser", "schedule", "max_epochs", "seed")
 @command.command(params=[param for param in kernel.params if param.name not in VARIED])
 @click.option("--seeds", default="1 2 3")
 @click.option("--max-epochs", type=POSITIVE, default=20, help="Of the halving rule.")
-@click.option("--decay-epochs", default="4", help="Lengths of the decay to try, e.g. '3 4 6'.")
+@click.option("--decay-epochs", default="4", help="Lengths of decay and averaging to try, e.g. '3 4 6'.")
 @click.option("--target", type=click.Choice(TARGETS), default=TARGETS[0])
 @click.option("--json", "output", type=PATH, help="Write the figures there too.")
 def optimisers(seeds: str, max_epochs: int, decay_epochs: str, target: str, output: Path | None, **given: Any) -> None:
@@ -123,7 +123,8 @@ def _ways(max_epochs: int, decay_epochs: str, bottleneck: int, precondition: int
         return {"optimiser": optimiser, "schedule": schedule, "max_epochs": epochs, "precondition": directions}
 
     ways = {f"{name} halving": way(name, "halving", max_epochs) for name in ("sgd", "sag")[: 1 if bottleneck else 2]}
-    ways |= {f"sgd decay {length}": way("sgd", "decay", length) for length in lengths}
+    for schedule in ("average", "decay"):
+        ways |= {f"sgd {schedule} {length}": way("sgd", schedule, length) for length in lengths}
     if precondition:
         ways |= {f"damped decay {length}": way("sgd", "decay", length, precondition) for length in lengths}
     return ways

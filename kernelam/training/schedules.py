@@ -17,6 +17,10 @@ class Schedule(Protocol):
         """(are the weights kept, was the rate halved), given the heldout metric after an epoch. NaN is the worst."""
 
     @property
+    def averages(self) -> bool:
+        """Whether the running epoch ends with the mean of the weights that it saw."""
+
+    @property
     def ended(self) -> bool: ...
 
 
@@ -37,6 +41,10 @@ class Halving:
     min_gain: float = 0.01
     epochs: int = 0
     halvings: int = 0
+
+    @property
+    def averages(self) -> bool:
+        return False
 
     def rate_at(self, share: float) -> float:
         return self.rate
@@ -71,6 +79,10 @@ class Decay:
     epochs: int = 0
     halvings: int = 0
 
+    @property
+    def averages(self) -> bool:
+        return False
+
     def rate_at(self, share: float) -> float:
         return self.rate * (1.0 - (self.epochs + share) / self.max_epochs)
 
@@ -85,3 +97,15 @@ class Decay:
     @property
     def ended(self) -> bool:
         return self.halvings >= self.max_halvings or self.epochs >= self.max_epochs
+
+
+@dataclass
+class Average(Decay):
+    """The rate stays as it is, and the last of `max_epochs` ends with the mean of its weights."""
+
+    @property
+    def averages(self) -> bool:
+        return self.epochs == self.max_epochs - 1
+
+    def rate_at(self, share: float) -> float:
+        return self.rate

@@ -19,9 +19,11 @@ from kernelam.progress import progress, say
 from kernelam.training import checkpoint
 from kernelam.training.metrics import evaluate
 from kernelam.training.sag import Sag
-from kernelam.training.schedules import Decay, Halving, Schedule
+from kernelam.training.schedules import Average, Decay, Halving, Schedule
 
-EPOCHS = {"decay": 4, "halving": 20}
+EPOCHS = {"decay": 4, "average": 4, "halving": 20}
+SCHEDULES: dict[str, type[Halving | Decay]] = {"decay": Decay, "average": Average, "halving": Halving}
+STRIDE = 8  # steps from one of the weights that are averaged to the next
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class TrainingOptions:
     rates: tuple[float, ...]  # learning rates to choose from on heldout frames
     search_frames: int  # frames that each of them is tried on
     batch: int = 256
-    schedule: str = "decay"  # or halving
+    schedule: str = "decay"  # of SCHEDULES
     max_epochs: int = 0  # 0: as many as EPOCHS has for the schedule
     max_halvings: int = 6
     metric: str = "ce"  # what heldout frames are judged by, a Metric
@@ -68,6 +70,35 @@ class Sgd:
 
     def end(self, epoch: int) -> None:
         pass
+
+
+class Averaging:
+    """The steps of an optimiser, and the mean of the weights after every STRIDE-th of them."""
+
+    def __init__(self, optimiser: Optimiser, model: GradientModel) -> None:
+        self.optimiser, self.model, self.steps = optimiser, model, 0
+        self.state, self.begin, self.end = optimiser.state, optimiser.begin, optimiser.end
+        self.mean = {name: tensor.clone() for name, tensor in model.parameters.items()}
+
+    def step(self, frames: Tensor, x: Tensor, labels: Tensor, rate: float) -> Tensor:
+        loss = self.optimiser.step(frames, x, labels, rate)
+        self.steps += 1
+        if self.steps % STRIDE == 0:
+            self._add(self.steps // STRIDE)
+        return loss
+
+    @torch.no_grad()
+    def _add(self, number: int) -> None:
+        for name, mean in self.mean.items():
+            if number == 1:
+                mean.copy_(self.model.parameters[name])
+            else:  # not lerp_, which makes NaN of the infinite biases of padded classes
+                mean.mul_(1.0 - 1.0 / number).add_(self.model.parameters[name], alpha=1.0 / number)
+
+    def settle(self) -> None:
+        """Give the model the mean of its weights."""
+        if self.steps >= STRIDE:
+            _assign(self.model.parameters, self.mean)
 
 
 def optimiser_of(model: GradientModel, num_frames: int, options: TrainingOptions, folder: Path) -> Optimiser:
@@ -110,8 +141,9 @@ def one_pass(
 
 
 def schedule_of(options: TrainingOptions, rate: float, untrained: float) -> Schedule:
-    kind = Decay if options.schedule == "decay" else Halving
-    return kind(rate, untrained, options.max_epochs or EPOCHS[options.schedule], options.max_halvings)
+    return SCHEDULES[options.schedule](
+        rate, untrained, options.max_epochs or EPOCHS[options.schedule], options.max_halvings
+    )
 
 
 def fit(
@@ -167,7 +199,11 @@ def _epoch(
     start = {name: tensor.detach().clone() for name, tensor in _state(model, optimiser).items()}
     rate, clock, cpu = schedule.rate_at(0.0), time.monotonic(), time.process_time()
     order = train.shuffled(options.batch, options.seed, number)
-    loss, frames = one_pass(optimiser, train, order, schedule.rate_at, options, number, len(train), f"epoch {number}")
+    averaging = Averaging(optimiser, model) if schedule.averages else None
+    stepper = averaging or optimiser
+    loss, frames = one_pass(stepper, train, order, schedule.rate_at, options, number, len(train), f"epoch {number}")
+    if averaging:
+        averaging.settle()
     metrics = evaluate(model, heldout, options.metric)
     kept, halved = schedule.judge(metrics[options.metric])
     if kept:

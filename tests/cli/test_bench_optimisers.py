@@ -21,6 +21,6 @@ def test_every_way_is_trained_once(corpora: Path, tmp_path: Path, monkeypatch, b
         result = CliRunner().invoke(command, ["optimisers", *size.split(), *ways.split(), *places])
         assert result.exit_code == 0, result.output
     rows = {row["way"]: row for row in json.loads((tmp_path / "out.json").read_text())["optimisers"]}
-    assert list(rows) == ["sgd halving", *sag, "sgd decay 2", "damped decay 2"]
+    assert list(rows) == ["sgd halving", *sag, "sgd average 2", "sgd decay 2", "damped decay 2"]
     assert rows["sgd halving"]["share"] == 1.0
     assert rows["damped decay 2"]["ce"] != rows["sgd decay 2"]["ce"]

@@ -33,7 +33,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
         ("decode --no-such-thing 1", "unknown option --no-such-thing (--help lists them)"),
         ("decode --beam", "option --beam needs a value"),
         ("align --equal perhaps m d l o", "option --equal takes true or false, not 'perhaps'"),
-        ("train dnn --schedule fast 1 2 3 4 5 6", "option --schedule takes decay or halving, not 'fast'"),
+        ("train dnn --schedule fast 1 2 3 4 5 6", "option --schedule takes decay or average or halving, not 'fast'"),
         ("report exp/mono", "option --title is missing"),
         ("once --out x", "takes the arguments COMMAND…, and COMMAND… is missing"),
     ],
