@@ -41,11 +41,24 @@ def system(about: dict[str, Any]) -> str:
             return f"GMM, {config['gaussians']} Gaussians"
         case "kernel":
             rank = f", bottleneck {config['bottleneck']}" if config["bottleneck"] else ""
-            return f"{kernel_name(config['kernel']).capitalize()} kernel, {config['features']} features{rank}"
+            number = f"{config['features']}{' selected' if _selected(about) else ''} features"
+            return f"{kernel_name(config['kernel']).capitalize()} kernel, {number}{rank}{_rule(about)}"
         case "dnn":
-            return f"DNN, {config['layers']} × {config['width']} {config['activation']}"
+            return f"DNN, {config['layers']} × {config['width']} {config['activation']}{_rule(about)}"
         case kind:
             return str(kind)
+
+
+def _selected(about: dict[str, Any]) -> bool:
+    """Whether the features were selected, for this model or for the one that it has them of."""
+    settings = about.get("training", {}).get("settings", {})
+    return bool(settings.get("selection") or settings.get("features_of"))
+
+
+def _rule(about: dict[str, Any]) -> str:
+    """What heldout frames were judged by, if not by cross-entropy."""
+    metric = about.get("training", {}).get("options", {}).get("metric", "ce")
+    return "" if metric == "ce" else f", by {metric}"
 
 
 def kernel_name(settings: dict[str, Any]) -> str:

@@ -60,13 +60,15 @@ class Metric:
 @torch.no_grad()
 def evaluate(model: PosteriorModel, heldout: Batches, watched: str = "ce", size: int | None = None) -> dict[str, float]:
     """CE, perplexity, entropy, ERLL with β = 1, accuracy, frame error, and the metric `watched` under its name."""
-    log_ps, entropy, errors = [], 0.0, 0
+    log_p = torch.empty(len(heldout), dtype=torch.float64)
+    seen, entropy, errors = 0, 0.0, 0
     for x, labels in heldout.in_order(size or model.chunk):
         log_q = torch.log_softmax(model.logits(x), dim=1)
-        log_ps.append(log_q.gather(1, labels[:, None])[:, 0].double().cpu())
+        log_p[seen : seen + len(x)] = log_q.gather(1, labels[:, None])[:, 0]
+        seen += len(x)
         entropy -= float((log_q.exp() * log_q).sum(dtype=torch.float64))
         errors += int((log_q.argmax(dim=1) != labels).sum())
-    log_p, entropy, error = torch.cat(log_ps), entropy / len(heldout), errors / len(heldout)
+    entropy, error = entropy / len(heldout), errors / len(heldout)
     measured = {str(metric): metric.of(log_p, entropy) for metric in map(Metric.parse, ("ce", "erll", watched))}
     return {
         **measured,

@@ -36,12 +36,13 @@ train_model() {  # train_model SCRIPT DIR OPTIONS…
     once --in=data/{train,heldout}/{feats.scp,cmvn.scp,utt2spk} --in="$corpus/fbank" --in="${ali}_"{train,heldout} \
         --out="$dir"/{model.safetensors,ali_train_pdf.counts,final.mdl,tree,phones.txt,model.json,epochs.jsonl} -- \
         "steps/$script" --cmd "$cuda_cmd" --device "$device" --seed "$seed" \
-        --cmvn-opts "--norm-means=true --norm-vars=true" --splice 5 --search-frames 200000 --max-epochs 5 "$@" \
+        --cmvn-opts "--norm-means=true --norm-vars=true" --splice 10 --search-frames 200000 "$@" \
         data/train data/heldout "$corpus/data/lang_test" "${ali}_train" "${ali}_heldout" "$dir"
 }
 
-if stage 5 "kernel model: Gaussian random Fourier features"; then
-    train_model train_kernel.sh exp/kernel --num-features 5000 --bandwidth 0.6 --bottleneck 128 --rates "4 8 16"
+if stage 5 "kernel model: Gaussian random Fourier features of Fisher directions"; then
+    train_model train_kernel.sh exp/kernel --kernel "gaussian o fda:200" --bandwidth 0.6 --num-features 5000 \
+        --bottleneck 256 --precondition 32 --rates "8 16 32"
 fi
 
 if stage 6 "DNN: tanh units"; then
