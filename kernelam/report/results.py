@@ -51,8 +51,7 @@ def system(about: dict[str, Any]) -> str:
 
 def _selected(about: dict[str, Any]) -> bool:
     """Whether the features were selected, for this model or for the one that it has them of."""
-    settings = about.get("training", {}).get("settings", {})
-    return bool(settings.get("selection") or settings.get("features_of"))
+    return bool(about.get("training", {}).get("settings", {}).get("selection"))
 
 
 def _rule(about: dict[str, Any]) -> str:

@@ -44,7 +44,11 @@ class KernelPlan:
             raise KernelamError("--features-of takes all features of a model as they are: no --selection, no --blocks")
 
     def settings(self) -> dict[str, Any]:
-        folders = [self.features_of] if self.features_of else re.findall(r"posteriors:([^\s()]+)", self.kernel)
+        if self.features_of:
+            origin = describe(self.features_of)
+            selection = origin.get("training", {}).get("settings", {}).get("selection", "")
+            return {**asdict(self), "selection": selection, "models": [origin.get("fingerprint")]}
+        folders = re.findall(r"posteriors:([^\s()]+)", self.kernel)
         return {**asdict(self), "models": [describe(folder).get("fingerprint") for folder in folders]}
 
     def _first_block(self, number: int) -> int:
