@@ -7,10 +7,10 @@ cmvn_opts=                      # CMVN per speaker, e.g. "--norm-means=true --no
 delta_order=0                   # deltas appended
 splice=5                        # frames of context on either side
 search_frames=100000            # frames that each learning rate is tried on
-schedule=decay                  # of the rate to zero; average of the weights in the last epoch; halving, the papers' rule
+schedule=decay                  # rate falls to zero; average: weights of the last epoch averaged; halving: papers' rule
 max_epochs=0                    # training ends here at the latest; 0: 20 with halving, 4 otherwise
 max_halvings=6                  # or with this many halvings of the learning rate
-metric=ce                       # what heldout frames are judged by: ce, erll[:β], capped[:λ] or top-k[:κ]
+metric=ce                       # chooses the rate on heldout frames, and halves it: ce, erll[:β], capped[:λ], top-k[:κ]
 l2=0                            # half this times the squared weights is added to the mean log loss
 augment=                        # noise on the inputs: mask:p or noise:s
 seed=1                          # of the first weights, of random features and of the order of frames

@@ -217,7 +217,7 @@ class _Parser:
     def leaf(self) -> Leaf:
         name, _, folder = self.token.partition(":") if self.token.startswith("posteriors:") else (self.token, "", "")
         if name in PROJECTIONS:
-            self.fail("a projection stands between two maps, unlike here")
+            self.fail("a projection comes after an o, as in gaussian o pca:10, unlike here")
         if name not in LEAVES:
             self.fail(f"a kernel ({', '.join(LEAVES)}) is missing")
         self.next += 1

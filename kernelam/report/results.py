@@ -55,20 +55,25 @@ def _selected(about: dict[str, Any]) -> bool:
 
 
 def _rule(about: dict[str, Any]) -> str:
-    """What heldout frames were judged by, if not by cross-entropy."""
-    metric = about.get("training", {}).get("options", {}).get("metric", "ce")
-    return "" if metric == "ce" else f", by {metric}"
+    """What the halving rule judged heldout frames by, if not by cross-entropy."""
+    options = about.get("training", {}).get("options", {})
+    return f", by {options['metric']}" if options.get("schedule") == "halving" and options["metric"] != "ce" else ""
 
 
 def kernel_name(settings: dict[str, Any]) -> str:
-    """As an expression of --kernel, without numbers: gaussian + gaussian o fda:200."""
+    """As an expression of --kernel without bandwidths and weights: gaussian + gaussian o fda:200."""
+
+    def part(inside: dict[str, Any], *bracketed: str) -> str:
+        return f"({kernel_name(inside)})" if inside["name"] in bracketed else kernel_name(inside)
+
     match settings["name"]:
-        case "sum" | "product" as name:
-            return (" + " if name == "sum" else " * ").join(map(kernel_name, settings["kernels"]))
+        case "sum":
+            return " + ".join(part(kernel, "sum") for kernel in settings["kernels"])
+        case "product":
+            return " * ".join(part(kernel, "sum", "product") for kernel in settings["kernels"])
         case "composition":
-            inner = kernel_name(settings["inner"])
-            parts = (kernel_name(settings["outer"]), settings["projection"], inner if inner != "linear" else None)
-            return " o ".join(filter(None, parts))
+            outer, inner = (part(settings[side], "sum", "product", "composition") for side in ("outer", "inner"))
+            return " o ".join(filter(None, (outer, settings["projection"], inner if inner != "linear" else None)))
         case "arccos":
             return f"arccos{settings['degree']}"
         case name:

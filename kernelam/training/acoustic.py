@@ -112,7 +112,6 @@ def _train(
     counts = count_classes(stores[0], transitions.num_pdfs)
     say(f"{len(train)} training frames, {len(heldout)} heldout frames, {transitions.num_pdfs} classes, on {place}")
     setup = Setup(train, heldout, given.pipeline, inputs, counts, place, options, given.folder, fingerprint)
-    remove_model(given.folder)
     model, epochs = _fit(setup, plan)
     about = {
         "fingerprint": fingerprint,
@@ -151,6 +150,7 @@ def _fit(setup: Setup, plan: Plan) -> tuple[GradientModel, list[dict[str, Any]]]
     best = found.trials[0]
     model = plan.refine(setup, build(best["bandwidth"]), best["rate"])
     model.initialise(options.seed)
+    remove_model(setup.folder)
     seconds = round(time.monotonic() - clock, 2)
     first = {"epoch": 0, "search": found.trials, **found.untrained, "seconds": seconds}
     return model, fit(model, setup.train, setup.heldout, options, best["rate"], first, *place)

@@ -101,8 +101,8 @@ class _Builder:
         size = inner.count
         if node.projection:
             classes = int(self.train.labels.max()) + 1
-            frames = self.frames(lambda x: inner(view(x)), max(CHUNK, ELEMENTS // size))
-            arrays = fit_projection(node.projection.name, node.projection.dim, size, classes, frames)
+            frames = [self.frames(lambda x: inner(view(x)), max(CHUNK, ELEMENTS // size), part) for part in (0, 1)]
+            arrays = fit_projection(node.projection.name, node.projection.dim, size, classes, *frames)
             size = node.projection.dim
         between = CompositeFeatures(inner, inner, arrays)
         outer_kernel, outer = self.build(node.outer, size, count, draw.part("outer"), lambda x: between.hidden(view(x)))
@@ -138,11 +138,13 @@ class _Builder:
             found.append(kernel.distances(x, y, subsets).cpu())
         return float(torch.cat(found).median())
 
-    def frames(self, view: View, most: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """At most so many random training frames as `view` has them, each once, with their labels."""
+    def frames(self, view: View, most: int, part: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """Random training frames as `view` has them, at most so many, each once, with their labels: three quarters of
+        them, or (part 1) the rest."""
         order = stream(self.seed, "sample").permutation(len(self.train))[:most]
-        for part in torch.split(torch.from_numpy(order), CHUNK):
-            x, labels = self.train.take(part)
+        cut = 3 * len(order) // 4
+        for chunk in torch.split(torch.from_numpy(order[cut:] if part else order[:cut]), CHUNK):
+            x, labels = self.train.take(chunk)
             yield view(x), labels
 
     def posteriors(self, node: ask.Leaf) -> tuple[Kernel, FeatureMap]:
@@ -179,7 +181,9 @@ def _check_inputs(folder: Path, theirs: Inputs, ours: Inputs) -> None:
             f" {len(ours.mean)} in {ours.context} as here: train it with the same --splice and features"
         )
     if not (np.allclose(theirs.mean, ours.mean) and np.allclose(theirs.scale, ours.scale)):
-        raise KernelamError(f"the model of {folder} was trained on other frames: their mean and variance differ")
+        raise KernelamError(
+            f"the model of {folder} was trained on frames of another mean and variance: train it on the same data"
+        )
 
 
 def _posteriors_of(folder: Path, model: PosteriorModel) -> tuple[Kernel, FeatureMap]:

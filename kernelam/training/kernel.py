@@ -7,13 +7,14 @@ from typing import Any
 
 from kernelam.errors import KernelamError
 from kernelam.kernels.base import BLOCK, ColumnFeatures
+from kernelam.kernels.expression import CompositionOf, Expression, Leaf, ProductOf, parse
 from kernelam.memory import available, check_memory
 from kernelam.models.description import describe
 from kernelam.models.posterior import GradientModel
 from kernelam.models.softmax import CHUNK_ELEMENTS, KernelSoftmax
 from kernelam.training.acoustic import Setup
 from kernelam.training.features import build_features, features_of
-from kernelam.training.precondition import leading_directions
+from kernelam.training.precondition import ELEMENTS, FRAMES, leading_directions
 from kernelam.training.selection import schedule, select_features
 
 
@@ -40,39 +41,62 @@ class KernelPlan:
             raise KernelamError(f"{self.num_features} features do not divide into {self.blocks} blocks of even size")
         if self.blocks > 1 and self.bottleneck:
             raise KernelamError("blocks are averaged into one matrix: they cannot have a bottleneck")
-        if self.features_of and (self.selection or self.blocks > 1):
-            raise KernelamError("--features-of takes all features of a model as they are: no --selection, no --blocks")
+        parts = "--selection" if self.selection else "--blocks" if self.blocks > 1 else ""
+        if parts and self.features_of:
+            raise KernelamError(
+                f"--features-of takes all features of a model as they are, which leaves none to {parts}"
+            )
+        if parts and not isinstance(parse(self.kernel), Leaf | ProductOf):
+            raise KernelamError(f"{parts} is for a single kernel or a product, not for sums and compositions")
+        if self.features_of:
+            object.__setattr__(self, "bandwidths", (1.0,))  # there is nothing to choose
 
     def settings(self) -> dict[str, Any]:
+        own = asdict(self)
         if self.features_of:
             origin = describe(self.features_of)
             selection = origin.get("training", {}).get("settings", {}).get("selection", "")
-            return {**asdict(self), "selection": selection, "models": [origin.get("fingerprint")]}
+            kept = {name: own[name] for name in ("features_of", "bottleneck", "precondition")}
+            return {**kept, "selection": selection, "models": [origin.get("fingerprint")]}
         folders = re.findall(r"posteriors:([^\s()]+)", self.kernel)
-        return {**asdict(self), "models": [describe(folder).get("fingerprint") for folder in folders]}
+        return {**own, "models": [describe(folder).get("fingerprint") for folder in folders]}
 
     def _first_block(self, number: int) -> int:
         """Where the random numbers of draw `number` begin: no two draws of any of the parts overlap."""
         return (self.blocks * number + self.block - 1) * -(-self.num_features // self.blocks // BLOCK)
 
-    def _check_memory(self, setup: Setup, D: int) -> None:
-        """Projections, the matrices with their copy at the start of an epoch and SAG's memory, and a batch of z."""
-        C, r = len(setup.counts), self.bottleneck
-        matrices = (D * r + r * C if r else D * C) * (2 if setup.options.optimiser == "sgd" else 4)
-        sparse = self.kernel.startswith("sparse-gaussian")
-        projections = 0 if sparse else setup.inputs.dim * D // (1 if self.sampling == "independent" else 2)
-        needed = 4 * (projections + matrices + max(setup.options.batch * D, CHUNK_ELEMENTS))
+    def _check_memory(self, setup: Setup, D: int, projections: int) -> None:
+        """Projections, the matrices with their copy at the start of an epoch and SAG's memory or the average's, a batch
+        of z or the sample that directions are found on, and these."""
+        C, r, options = len(setup.counts), self.bottleneck, setup.options
+        copies = (4 if options.optimiser == "sag" else 2) + (options.schedule == "average")
+        matrices = (D * r + r * C if r else D * C) * copies
+        sample = 2 * min(ELEMENTS, FRAMES * D) if self.precondition else 0
+        needed = 4 * (projections + matrices + self.precondition * D + max(options.batch * D, CHUNK_ELEMENTS, sample))
         ways = "fewer --num-features" + ("" if self.blocks > 1 or r else ", a --bottleneck, or more --blocks")
         what = f"training {D} features of {C} classes"
         check_memory(needed, available(setup.device), what, f"{ways} take less")
 
+    def _projections(self, dim: int, count: int) -> int:
+        """Numbers in the frequencies of the outermost map."""
+        node: Expression = parse(self.kernel)
+        if isinstance(node, CompositionOf) and node.projection:
+            dim, node = node.projection.dim, node.outer
+        if isinstance(node, Leaf) and node.name in ("sparse-gaussian", "linear"):
+            return 0
+        return dim * count // (1 if self.sampling == "independent" else 2)
+
     def build(self, setup: Setup, bandwidth: float) -> GradientModel:
         options, count = setup.options, self.num_features // self.blocks
         if self.features_of:
+            if Path(self.features_of).resolve() == setup.folder.resolve():
+                raise KernelamError(
+                    f"--features-of is the directory to train into, {setup.folder}: train into another one"
+                )
             kernel, features = features_of(Path(self.features_of), setup.inputs, setup.device)
-            self._check_memory(setup, features.count)
+            self._check_memory(setup, features.count, 0)
         else:
-            self._check_memory(setup, count)
+            self._check_memory(setup, count, self._projections(setup.inputs.dim, count))
             kernel, features = build_features(
                 *(self.kernel, bandwidth, count, self.sampling, setup.train, setup.inputs, options.seed, setup.device),
                 first_block=self._first_block(0),

@@ -9,8 +9,9 @@ from kernelam.models.softmax import KernelSoftmax
 from kernelam.randomness import stream
 
 FRAMES = 4096
-ELEMENTS = 1 << 27  # of z held at once: fewer frames serve where features are many
+ELEMENTS = 1 << 26  # of z held at once: fewer frames serve where features are many
 SPARE, ITERATIONS = 16, 8  # of the subspace iteration: directions beyond those wanted, and products with E[z zᵀ]
+NOTHING = 1e-5  # of the largest eigenvalue: features do not vary there
 
 
 @torch.no_grad()
@@ -33,5 +34,6 @@ def leading_directions(model: KernelSoftmax, train: Batches, count: int, seed: i
         basis = torch.linalg.qr(z.T @ (z @ basis)).Q
     seen = (z @ basis).double()
     values, vectors = torch.linalg.eigh(seen.T @ seen / frames)
-    values, vectors = values.flip(0).float(), vectors.flip(1)[:, :count].float()
-    return basis @ vectors, (1.0 - values[count] / values[:count]).clamp(0.0, 1.0)
+    values, vectors = values.flip(0), vectors.flip(1).float()
+    count = min(count, int((values > NOTHING * values[0]).sum()) - 1)  # to damp all there is would leave no gradient
+    return basis @ vectors[:, :count], (1.0 - values[count] / values[:count]).clamp(0.0, 1.0).float()

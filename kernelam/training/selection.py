@@ -24,7 +24,7 @@ CPU = torch.device("cpu")
 Draw = Callable[[int, int], ColumnFeatures]
 """draw(columns, round): that many new columns, others in each round."""
 Use = Callable[[ColumnFeatures], None]
-"""Makes these the features of the model."""
+"""Makes these the features of the model, on its device, with all that depends on them."""
 
 
 def schedule(text: str, columns: int) -> list[int]:

@@ -42,6 +42,9 @@ class TrainingOptions:
     precision: str = "single"  # of matrix products: single, tf32, mixed
     seed: int = 1
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "max_epochs", self.max_epochs or EPOCHS[self.schedule])
+
 
 class Optimiser(Protocol):
     """What takes steps. `state` is all that it remembers, and part of a checkpoint."""

@@ -80,7 +80,7 @@ MISTAKES = {
     "gaussian o pca o laplacian": "pca needs a dimension, as in pca:50, at 'o laplacian'",
     "gaussian o pca:10 laplacian": r"\+, \* or o is missing at 'laplacian'",
     "gaussian o linear#10": "linear has as many features as it has, at 'linear#10'",
-    "pca:10 o gaussian": "a projection stands between two maps, unlike here at 'pca:10 o gaussian'",
+    "pca:10 o gaussian": "a projection comes after an o, as in gaussian o pca:10, unlike here at 'pca:10 o gaussian'",
     "posteriors": "posteriors need the directory of a model, as in posteriors:exp/kernel1, at 'posteriors'",
     "posteriors: exp": "posteriors need the directory of a model",
 }

@@ -87,3 +87,5 @@ def test_names_of_kernels_are_those_of_expressions():
     projected = Composition(Gaussian(1.0), Linear(), 440, "fda:200")
     kernel = Sum((0.5, 0.5), (projected, Product((Gaussian(1.0), Composition(ArcCosine(1), Laplacian(1.0), 50)))))
     assert kernel_name(kernel.settings()) == "gaussian o fda:200 + gaussian * arccos1 o laplacian"
+    inner = Composition(Sum((1.0, 1.0), (Gaussian(1.0), Laplacian(1.0))), Composition(ArcCosine(0), Linear(), 9), 5)
+    assert kernel_name(inner.settings()) == "(gaussian + laplacian) o (arccos0)"

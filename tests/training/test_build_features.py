@@ -55,6 +55,11 @@ def everything(train: Batches) -> tuple[torch.Tensor, torch.Tensor]:
     return train.take(torch.arange(len(train)))
 
 
+def sample(train: Batches) -> tuple[torch.Tensor, torch.Tensor]:
+    """The frames that directions are found on."""
+    return train.take(torch.from_numpy(module.stream(3, "sample").permutation(len(train))[: 3 * len(train) // 4]))
+
+
 def test_bandwidths_are_multiples_of_median_distances_of_all_pairs(train):
     x = everything(train)[0].double()
     i, j = torch.triu_indices(len(x), len(x), 1)
@@ -105,7 +110,7 @@ def test_the_outer_bandwidth_is_of_the_projected_inner_features(train):
 
 def test_pca_is_that_of_scikit_learn(train):
     _, z = build(train, "gaussian o pca:4 o laplacian#60")
-    x = everything(train)[0]
+    x = sample(train)[0]
     inner = z.parts["inner"](x).double().numpy()
     expected = PCA(4).fit_transform(inner)
     hidden = z.hidden(x).numpy()
@@ -119,29 +124,44 @@ def test_pca_is_that_of_scikit_learn(train):
 def test_fda_is_that_of_scikit_learn(train, monkeypatch):
     """Up to the scale of each direction; without the ridge, which scikit-learn does not have."""
     monkeypatch.setattr("kernelam.training.projection.RIDGE", 0.0)
-    _, z = build(train, "gaussian o fda:3 o laplacian#20")
-    x, labels = everything(train)
+    _, z = build(train, "gaussian o fda:2 o laplacian#20")
+    x, labels = sample(train)
     inner = z.parts["inner"](x).double().numpy()
-    expected = LinearDiscriminantAnalysis(solver="eigen").fit(inner, labels).transform(inner)
+    expected = LinearDiscriminantAnalysis(solver="eigen", n_components=2).fit(inner, labels).transform(inner)
     hidden = z.hidden(x).double().numpy()
     for found, known in zip(hidden.T, expected.T, strict=True):
         assert abs(np.corrcoef(found, known)[0, 1]) > 1 - 1e-5
+
+
+def test_fda_weighs_directions_by_what_they_tell_on_frames_they_were_not_chosen_on(train):
+    _, z = build(train, "gaussian o fda:2 o laplacian#20")
+    order = module.stream(3, "sample").permutation(len(train))
+    x, labels = train.take(torch.from_numpy(order[3 * len(order) // 4 :]))
+    hidden = z.hidden(x).double().numpy()
     means = np.stack([hidden[labels == c].mean(axis=0) for c in range(4)])[labels]
-    share = means.var(axis=0) / hidden.var(axis=0)
-    chance = (1 - share) * 3 / len(hidden)
-    np.testing.assert_allclose(np.cov(hidden.T, bias=True), np.diag((share - chance) ** 1.5), atol=1e-4)
+    between, within = means.var(axis=0), (hidden - means).var(axis=0)
+    ratio = between / within - 3 / (len(hidden) - 4)
+    np.testing.assert_allclose(hidden.var(axis=0), (ratio / (1 + ratio)) ** 1.5, rtol=1e-3)
 
 
-def test_fda_ignores_directions_that_tell_no_classes_apart():
+@pytest.mark.parametrize(("classes", "size"), [(100, 6), (20, 60)])
+def test_fda_ignores_directions_that_tell_no_classes_apart(classes, size):
+    """Also where the inputs are more than the classes, so that some direction tells those that were looked at."""
     rng = np.random.default_rng(0)
-    labels = torch.from_numpy(rng.integers(100, size=10_000))
-    x = torch.from_numpy(rng.standard_normal((10_000, 6)))
-    x[:, 0] += labels % 7
-    matrix = fit_projection("fda", 6, 6, 100, iter([(x, labels)]))["matrix"]
+    labels = torch.from_numpy(rng.integers(classes, size=10_000))
+    x = torch.from_numpy(rng.standard_normal((10_000, size)))
+    x[:, 0] += labels % 5
+    halves = ([(x[:5000], labels[:5000])], [(x[5000:], labels[5000:])])
+    matrix = fit_projection("fda", 6, size, classes, *halves)["matrix"]
     variances = (x.float() @ matrix).var(dim=0)
-    assert variances[0] == pytest.approx(0.8**1.5, rel=0.02)  # the variance of means, (7² − 1)/12 = 4, over 4 + 1
-    assert (variances[1:] < 0.0002).all()
-    assert 2 <= (variances[1:] == 0).sum() <= 3  # half of them are below what chance gives
+    assert variances[0] == pytest.approx((2 / 3) ** 1.5, rel=0.05)  # the variance of means, (5² − 1)/12 = 2, over 2 + 1
+    assert (variances[1:] < 0.002).all()
+
+
+def test_fda_of_what_tells_nothing_is_a_sentence():
+    x, labels = torch.eye(4, dtype=torch.float64).repeat(100, 1), torch.arange(400) // 4 % 10
+    with pytest.raises(KernelamError, match="fda finds no direction of its inputs that tells classes apart"):
+        fit_projection("fda", 2, 4, 10, [(x, labels)], [(x, labels)])
 
 
 def test_only_a_bounded_sample_is_looked_at(train, monkeypatch):
@@ -149,7 +169,7 @@ def test_only_a_bounded_sample_is_looked_at(train, monkeypatch):
     monkeypatch.setattr(module, "CHUNK", 30)
     monkeypatch.setattr(module, "PAIRS", 90)
     _, z = build(train, "gaussian o pca:2 o laplacian#10")
-    order = module.stream(3, "sample").permutation(len(train))[:100]
+    order = module.stream(3, "sample").permutation(len(train))[:75]
     inner = z.parts["inner"](train.take(torch.from_numpy(order))[0]).double()
     torch.testing.assert_close(
         inner.mean(0) @ z.arrays["matrix"].double(), -z.arrays["offset"].double(), rtol=1e-4, atol=1e-5
@@ -293,7 +313,7 @@ def test_posteriors_of_a_model_with_other_inputs_are_refused(first_models, train
             r"takes 5 features in a context of \(1, 0\) frames, not 5 in \(2, 2\)",
         ),
         (Inputs((1, 0), np.zeros(3, np.float32), np.ones(3, np.float32)), "not 3 in"),
-        (Inputs((1, 0), INPUTS.mean + 1, INPUTS.scale), "was trained on other frames"),
+        (Inputs((1, 0), INPUTS.mean + 1, INPUTS.scale), "was trained on frames of another mean"),
     ):
         with pytest.raises(KernelamError, match=told):
             build_features(f"gaussian o posteriors:{folder}", 1.0, 40, "paired", train, inputs, 3, CPU)

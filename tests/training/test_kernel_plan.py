@@ -15,7 +15,9 @@ from kernelam.training.kernel import KernelPlan
         ({"bandwidths": (1.0, 0.0)}, "a bandwidth must be above zero, not 0"),
         ({"block": 3, "blocks": 2}, "there is no block 3 of 2"),
         ({"num_features": 4, "blocks": 5}, "4 features do not divide into 5 blocks"),
-        ({"features_of": "exp/k", "selection": "5"}, "--features-of takes all features of a model as they are"),
+        ({"features_of": "exp/k", "selection": "5"}, "which leaves none to --selection"),
+        ({"kernel": "gaussian o fda:9", "selection": "5"}, "--selection is for a single kernel or a product"),
+        ({"kernel": "gaussian + laplacian", "blocks": 2}, "--blocks is for a single kernel or a product"),
         ({"blocks": 2, "bottleneck": 8}, "they cannot have a bottleneck"),
     ],
 )

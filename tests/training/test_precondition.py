@@ -49,9 +49,11 @@ def test_directions_are_the_eigenvectors_of_the_second_moment(train, bottleneck)
 
 
 def test_no_more_directions_than_there_are(train):
+    """What hardly varies is none: damped by all of the rest, nothing would be left of a gradient."""
     directions, shares = leading_directions(model(), train, 1000, seed=1)
-    assert directions.shape == (61, 60)
-    assert ((shares >= 0) & (shares <= 1)).all()
+    assert 40 < directions.shape[1] < 60
+    assert shares.shape == directions.shape[1:]
+    assert ((shares >= 0) & (shares < 1)).all()
 
 
 @pytest.mark.parametrize("bottleneck", [0, 3])

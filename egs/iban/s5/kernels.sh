@@ -26,13 +26,14 @@ ali=$corpus/exp/gmm_ali
 # Widths are the best of 0.3, 0.6 and 1 by heldout cross-entropy, of models with a bottleneck.
 declare -A bandwidth=([laplacian]=1 [gaussian]=0.6 [sparse-gaussian]=1)
 
-once --in=data/train/{feats.scp,utt2spk} --out=data/train_300k -- \
+once --in=data/train/{feats.scp,cmvn.scp,utt2spk,spk2utt,text} --out=data/train_300k -- \
     utils/subset_data_dir.sh data/train 310 data/train_300k
 
 train_model() {  # train_model DIR OPTIONS…
     local dir=$1
     shift
     once --in=data/{train_300k,heldout}/{feats.scp,cmvn.scp,utt2spk} --in="$corpus/fbank" --in="${ali}_"{train,heldout} \
+        "${origin[@]/#/--in=}" \
         --out="$dir"/{model.safetensors,ali_train_pdf.counts,final.mdl,tree,phones.txt,model.json,epochs.jsonl} -- \
         steps/train_kernel.sh --cmd "$cuda_cmd" --device "$device" --seed "$seed" --schedule halving --max-epochs 8 \
         --cmvn-opts "--norm-means=true --norm-vars=true" --num-features 5000 --precondition 32 --rates "8 16 32" "$@" \
@@ -51,18 +52,21 @@ decode() {  # decode DIR: and score, the weights tuned on heldout
     done
 }
 
-# Features are selected by a model with a bottleneck; those without one are trained on the same features.
+# Features are selected by a model with a bottleneck; the others are trained on the same features.
 dirs=()
-for trick in $tricks; do
-    for kernel in $kernels; do
-        for selection in "" _fs; do
-            dir=exp/kernels/${kernel}_$trick$selection options=(--kernel "$kernel" --bandwidth "${bandwidth[$kernel]}")
-            [[ $trick != b* ]] || options+=(--bottleneck 128)
-            [[ $trick != *r ]] || options+=(--metric erll)
-            if [[ $selection && $trick == b ]]; then
+for kernel in $kernels; do
+    [[ ${bandwidth[$kernel]:-} ]] || die "there is no width for the kernel $kernel here, only for ${!bandwidth[*]}"
+    for name in b_fs $tricks; do
+        for dir in exp/kernels/${kernel}_$name exp/kernels/${kernel}_${name%_fs}_fs; do
+            [[ " ${dirs[*]} " != *" $dir "* ]] || continue
+            origin=() options=(--kernel "$kernel" --bandwidth "${bandwidth[$kernel]}")
+            [[ $name != b* ]] || options+=(--bottleneck 128)
+            [[ $name != *r ]] || options+=(--metric erll)
+            if [[ $dir == *_b_fs ]]; then
                 options+=(--selection 50 --selection-frames 100000)
-            elif [[ $selection ]]; then
+            elif [[ $dir == *_fs ]]; then
                 options+=(--features-of "exp/kernels/${kernel}_b_fs")
+                origin=("exp/kernels/${kernel}_b_fs/model.safetensors")
             fi
             echo "$dir"
             train_model "$dir" "${options[@]}"

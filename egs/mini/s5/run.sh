@@ -69,7 +69,7 @@ train_model() {  # train_model SCRIPT DIR OPTIONS…
         --out="$dir"/{model.safetensors,ali_train_pdf.counts,final.mdl,tree,phones.txt,model.json,epochs.jsonl} -- \
         "steps/$script" --cmd "$cuda_cmd" --device "$device" --seed "$seed" \
         --cmvn-opts "--norm-means=true --norm-vars=true" --delta-order 2 --splice 5 \
-        --search-frames 50000 --max-epochs 7 "$@" \
+        --search-frames 50000 --schedule halving --max-epochs 7 "$@" \
         data/train data/heldout data/lang exp/mono_ali_train exp/mono_ali_heldout "$dir"
 }
 

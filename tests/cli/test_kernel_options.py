@@ -1,0 +1,59 @@
+"""Feature selection with damped steps, and a second model on the features that the first one selected."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from click.testing import CliRunner
+
+from kernelam.cli.train import command
+from kernelam.errors import KernelamError
+from kernelam.models.arrays import read_arrays
+from kernelam.models.description import describe
+from kernelam.training import kernel as module
+
+DATA = ["data/dev", "data/dev", "data/lang", "exp/tri1_ali_dev", "exp/tri1_ali_dev"]
+
+
+def train(folder: Path, options: str) -> None:
+    small = "--num-features 64 --rates 2 --search-frames 2000 --splice 1 --max-epochs 1 --precondition 4"
+    result = CliRunner().invoke(command, ["kernel", *small.split(), *options.split(), *DATA, str(folder)])
+    if isinstance(result.exception, KernelamError):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+
+
+def test_selected_features_are_damped_in_every_round_and_taken_again(corpora, tmp_path, monkeypatch):
+    monkeypatch.chdir(corpora / "kaldi-timit-sample")
+    seen = []
+
+    def directions(model, *rest):
+        seen.append(model.feature_map.arrays["omega"].clone())
+        return leading(model, *rest)
+
+    leading = module.leading_directions
+    monkeypatch.setattr(module, "leading_directions", directions)
+    first, second = tmp_path / "first", tmp_path / "second"
+    train(first, "--selection 3 --selection-frames 1000")
+    assert json.loads((first / "selection.json").read_text())["kept"] == [10, 21]
+    arrays, _ = read_arrays(first / "model.safetensors")
+    kept = next(array for name, array in arrays.items() if name.endswith("omega"))
+    assert torch.equal(seen[-1], kept)
+    assert len({tuple(omega[0].tolist()) for omega in seen}) == 3  # as drawn, after one round, after two
+
+    train(second, f"--features-of {first} --bottleneck 8 --kernel laplacian")
+    about = describe(second)
+    assert about["config"]["kernel"]["name"] == "gaussian"
+    assert about["training"]["settings"]["selection"] == "3"
+    assert any(torch.equal(array, kept) for array in read_arrays(second / "model.safetensors")[0].values())
+
+    before = (first / "model.safetensors").read_bytes()
+    for options, sentence in (
+        (f"--features-of {first}", "--features-of is the directory to train into"),
+        (f"--features-of {second} --splice 2", r"in a context of \(1, 1\) frames, not"),
+        (f"--features-of {tmp_path}/none", "none"),
+    ):
+        with pytest.raises(KernelamError, match=sentence):
+            train(first, options)
+        assert (first / "model.safetensors").read_bytes() == before
