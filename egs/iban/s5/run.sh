@@ -29,20 +29,20 @@ if stage 0 "corpus: data directories and the graph"; then
         local/iban/from_kaldi.sh "$corpus" data exp/graph
 fi
 
-# Both models see the same inputs, choose from as many learning rates on as many frames, and train for as many epochs.
+# Both models see the same inputs and choose from as many learning rates on as many frames.
 train_model() {  # train_model SCRIPT DIR OPTIONS…
     local script=$1 dir=$2 ali=$corpus/exp/gmm_ali
     shift 2
     once --in=data/{train,heldout}/{feats.scp,cmvn.scp,utt2spk} --in="$corpus/fbank" --in="${ali}_"{train,heldout} \
         --out="$dir"/{model.safetensors,ali_train_pdf.counts,final.mdl,tree,phones.txt,model.json,epochs.jsonl} -- \
         "steps/$script" --cmd "$cuda_cmd" --device "$device" --seed "$seed" \
-        --cmvn-opts "--norm-means=true --norm-vars=true" --splice 10 --search-frames 200000 "$@" \
+        --cmvn-opts "--norm-means=true --norm-vars=true" --splice 5 --search-frames 200000 "$@" \
         data/train data/heldout "$corpus/data/lang_test" "${ali}_train" "${ali}_heldout" "$dir"
 }
 
 if stage 5 "kernel model: Gaussian random Fourier features of Fisher directions"; then
-    train_model train_kernel.sh exp/kernel --kernel "gaussian o fda:200" --bandwidth 0.6 --num-features 5000 \
-        --bottleneck 256 --precondition 32 --rates "8 16 32"
+    train_model train_kernel.sh exp/kernel --kernel "gaussian o fda:120" --bandwidth 1 --num-features 5000 \
+        --bottleneck 256 --precondition 32 --rates "8 16 32" --max-epochs 2
 fi
 
 if stage 6 "DNN: tanh units"; then
