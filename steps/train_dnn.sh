@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Train a feed-forward network of tanh units on Kaldi features and alignments.
+# Train a feed-forward network on Kaldi features and alignments.
 # Usage: steps/train_dnn.sh [options] <data-tr> <data-cv> <lang> <ali-tr> <ali-cv> <exp>
 # e.g.: steps/train_dnn.sh data/train data/heldout data/lang exp/tri3_ali exp/tri3_ali_heldout exp/dnn
 set -euo pipefail
@@ -7,10 +7,20 @@ set -euo pipefail
 
 layers=4                        # hidden layers
 width=1000                      # units in each
+activation=tanh                 # or sigmoid, relu
+bottleneck=0                    # rank of the output matrix; 0 trains it whole
+normalise=false                 # each layer, over its units, before the activation
+dropout=0                       # share of the hidden units left out in training
+pretraining=discriminative      # an epoch of each shallower network; rbm: contrastive divergence; or none
+rbm_epochs=5                    # of contrastive divergence, for each layer
+optimiser=sgd                   # or adamw, with rates about a hundredth
+momentum=0                      # of sgd
 rates="0.05 0.1 0.2"            # learning rates to choose from on heldout frames
 . "$root/utils/training.sh"     # the options that every kind of model has
 
 parse_options "$@"
 usage 6
-train dnn --layers "$layers" --width "$width"
+train dnn --layers "$layers" --width "$width" --activation "$activation" --bottleneck "$bottleneck" \
+    --normalise "$normalise" --dropout "$dropout" --pretraining "$pretraining" --rbm-epochs "$rbm_epochs" \
+    --optimiser "$optimiser" --momentum "$momentum"
 echo "$0: trained ${args[5]}" >&2

@@ -105,16 +105,34 @@ def kernel(
 @common
 @click.option("--layers", type=POSITIVE, default=4, help="Hidden layers.")
 @click.option("--width", type=POSITIVE, default=1000, help="Units in each.")
-def dnn(layers: int, width: int, **shared: Any) -> None:
-    """A feed-forward network of tanh units."""
+@click.option("--activation", type=click.Choice(["tanh", "sigmoid", "relu"]), default="tanh")
+@click.option("--bottleneck", type=COUNT, default=0, help="Rank of the output matrix; 0 trains it whole.")
+@click.option("--normalise", type=bool, default=False, help="Each layer, over its units, before the activation.")
+@click.option("--dropout", type=click.FloatRange(0, 1, max_open=True), default=0.0, help="Share of hidden units.")
+@click.option(
+    "--pretraining",
+    type=click.Choice(["none", "discriminative", "rbm"]),
+    default="discriminative",
+    help="discriminative: an epoch of each shallower network; rbm: contrastive divergence, layer by layer.",
+)
+@click.option("--rbm-epochs", type=POSITIVE, default=5, help="Of contrastive divergence, for each layer.")
+@click.option("--optimiser", type=click.Choice(["sgd", "adamw"]), default="sgd")
+@click.option("--momentum", type=click.FloatRange(0, 1, max_open=True), default=0.0, help="Of sgd.")
+def dnn(pretraining: str, rbm_epochs: int, **shared: Any) -> None:
+    """A feed-forward network."""
+    from dataclasses import fields
+
+    from kernelam.models.dnn import Network
     from kernelam.training.dnn import DnnPlan
 
-    _train(DnnPlan(layers, width), "0.05 0.1 0.2", **shared)
+    network = Network(**{field.name: shared.pop(field.name) for field in fields(Network)})
+    plan = DnnPlan(network, "" if pretraining == "none" else pretraining, rbm_epochs)
+    _train(plan, "0.001 0.002 0.004" if shared["optimiser"] == "adamw" else "0.05 0.1 0.2", **shared)
 
 
 OPTIONS = (
     *("search_frames", "batch", "schedule", "max_epochs", "max_halvings", "metric", "l2", "augment", "seed"),
-    *("precision", "optimiser", "sag_table"),
+    *("precision", "optimiser", "momentum", "sag_table"),
 )
 
 

@@ -1,5 +1,6 @@
 """The log posteriors of a trained model as features: what a supervised projection is made of (lu2014, section 4.2)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -9,13 +10,21 @@ from torch import Tensor
 from kernelam.errors import KernelamError
 from kernelam.kernels.base import FeatureMap, Kernel, part_of
 
+FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "linear": lambda h: h,
+    "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
+    "relu": torch.relu,
+}
+"""Of the layers of a network, by name."""
+
 
 @dataclass(frozen=True)
 class Posteriors(Kernel):
     """x ↦ log p(· | x) of a network whose weights are the arrays of its map: a fixed map, and no exact function.
 
-    `kernel` makes the network's inputs out of x (none: they are x itself); `activation`, tanh or linear, is what its
-    layers but the last have.
+    `kernel` makes the network's inputs out of x (none: they are x itself); `activation` is the name of what its layers
+    but the last have in FUNCTIONS.
     """
 
     kernel: Kernel | None
@@ -53,6 +62,6 @@ class PosteriorFeatures(FeatureMap):
         h = self.parts["features"](x) if self.parts else x
         for layer in range(self._last + 1):
             h = torch.addmm(self.own[f"b{layer}"], h, self.own[f"W{layer}"])
-            if self.activation == "tanh" and layer < self._last:
-                h.tanh_()
+            if layer < self._last:
+                h = FUNCTIONS[self.activation](h)
         torch.sub(h.T, torch.logsumexp(h, dim=1), out=out).mul_(factor)

@@ -44,7 +44,10 @@ def system(about: dict[str, Any]) -> str:
             number = f"{config['features']}{' selected' if _selected(about) else ''} features"
             return f"{kernel_name(config['kernel']).capitalize()} kernel, {number}{rank}{_rule(about)}"
         case "dnn":
-            return f"DNN, {config['layers']} × {config['width']} {config['activation']}{_rule(about)}"
+            rank = f", bottleneck {config['bottleneck']}" if config.get("bottleneck") else ""
+            begin = about["training"].get("settings", {}).get("pretraining", "")
+            start = f", {begin} pre-training" if begin else ""
+            return f"DNN, {config['layers']} × {config['width']} {config['activation']}{rank}{start}{_rule(about)}"
         case kind:
             return str(kind)
 

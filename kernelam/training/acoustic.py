@@ -62,7 +62,7 @@ class Plan(Protocol):
         """The model before training."""
 
     def refine(self, setup: Setup, model: GradientModel, rate: float) -> GradientModel:
-        """What is done once bandwidth and rate are chosen, before training."""
+        """What is done to the model, initialised, once bandwidth and rate are chosen: where training starts."""
 
 
 @dataclass(frozen=True)
@@ -148,8 +148,9 @@ def _fit(setup: Setup, plan: Plan) -> tuple[GradientModel, list[dict[str, Any]]]
 
     found = search(build, plan.bandwidths, setup.train, setup.heldout, options, *place)
     best = found.trials[0]
-    model = plan.refine(setup, build(best["bandwidth"]), best["rate"])
+    model = build(best["bandwidth"])
     model.initialise(options.seed)
+    model = plan.refine(setup, model, best["rate"])
     remove_model(setup.folder)
     seconds = round(time.monotonic() - clock, 2)
     first = {"epoch": 0, "search": found.trials, **found.untrained, "seconds": seconds}
@@ -158,7 +159,7 @@ def _fit(setup: Setup, plan: Plan) -> tuple[GradientModel, list[dict[str, Any]]]
 
 def _clean(folder: Path) -> None:
     """Remove what only an unfinished training needs."""
-    for name in ("checkpoint.safetensors", "search.json", "selection.safetensors"):
+    for name in ("checkpoint.safetensors", "search.json", "selection.safetensors", "pretraining.safetensors"):
         (folder / name).unlink(missing_ok=True)
     for path in folder.glob("posteriors.*.table"):
         path.unlink()

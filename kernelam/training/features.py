@@ -190,7 +190,13 @@ def _posteriors_of(folder: Path, model: PosteriorModel) -> tuple[Kernel, Feature
     """The layers of a trained model as plain arrays."""
     arrays = {name: array.to(model.device) for name, array in model.arrays().items()}
     if isinstance(model, Dnn):
-        return Posteriors(None, "tanh"), PosteriorFeatures(arrays, None, "tanh")
+        if model.network.normalise:
+            raise KernelamError(f"{folder} holds a network that normalises its layers: its posteriors are no features")
+        if "U" in arrays:
+            last = f"W{model.network.layers}"
+            arrays[last] = arrays.pop("U") @ arrays[last]
+        activation = model.network.activation
+        return Posteriors(None, activation), PosteriorFeatures(arrays, None, activation)
     if not isinstance(model, KernelSoftmax):
         raise KernelamError(f"{folder} holds a {model.kind} model, whose posteriors cannot serve as features")
     if "U" in arrays:

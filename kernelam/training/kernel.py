@@ -135,4 +135,5 @@ class KernelPlan:
 
         task = (sizes, self.selection_frames, rate, setup.train, options, setup.folder, setup.fingerprint)
         use(select_features(model, draw, use, *task))
+        model.initialise(options.seed)
         return model

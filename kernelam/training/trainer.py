@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,14 +16,14 @@ from kernelam.frames.augmentation import Augmentation, generator_for
 from kernelam.frames.batches import Batches
 from kernelam.models.posterior import GradientModel
 from kernelam.progress import progress, say
+from kernelam.randomness import stream
 from kernelam.training import checkpoint
 from kernelam.training.metrics import evaluate
-from kernelam.training.sag import Sag
+from kernelam.training.optimisers import Averaging, Optimiser, assign, make_optimiser
 from kernelam.training.schedules import Average, Decay, Halving, Schedule
 
 EPOCHS = {"decay": 4, "average": 4, "halving": 20}
 SCHEDULES: dict[str, type[Halving | Decay]] = {"decay": Decay, "average": Average, "halving": Halving}
-STRIDE = 8  # steps from one of the weights that are averaged to the next
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,8 @@ class TrainingOptions:
     max_epochs: int = 0  # 0: as many as EPOCHS has for the schedule
     max_halvings: int = 6
     metric: str = "ce"  # what heldout frames are judged by, a Metric
-    optimiser: str = "sgd"  # or sag
+    optimiser: str = "sgd"  # of optimisers.OPTIMISERS
+    momentum: float = 0.0  # of sgd
     sag_table: str = "single"  # precision of SAG's table of posteriors: single or half
     l2: float = 0.0
     augment: str = ""  # an Augmentation
@@ -46,68 +47,9 @@ class TrainingOptions:
         object.__setattr__(self, "max_epochs", self.max_epochs or EPOCHS[self.schedule])
 
 
-class Optimiser(Protocol):
-    """What takes steps. `state` is all that it remembers, and part of a checkpoint."""
-
-    state: dict[str, Tensor]
-
-    def begin(self, epoch: int) -> None: ...
-
-    def step(self, frames: Tensor, x: Tensor, labels: Tensor, rate: float) -> Tensor: ...
-
-    def end(self, epoch: int) -> None: ...
-
-
-class Sgd:
-    """Stochastic gradient descent: the model's own step."""
-
-    def __init__(self, model: GradientModel, l2: float) -> None:
-        self.model, self.l2 = model, l2
-        self.state: dict[str, Tensor] = {}
-
-    def begin(self, epoch: int) -> None:
-        pass
-
-    def step(self, frames: Tensor, x: Tensor, labels: Tensor, rate: float) -> Tensor:
-        return self.model.step(x, labels, rate, self.l2)
-
-    def end(self, epoch: int) -> None:
-        pass
-
-
-class Averaging:
-    """The steps of an optimiser, and the mean of the weights after every STRIDE-th of them."""
-
-    def __init__(self, optimiser: Optimiser, model: GradientModel) -> None:
-        self.optimiser, self.model, self.steps = optimiser, model, 0
-        self.state, self.begin, self.end = optimiser.state, optimiser.begin, optimiser.end
-        self.mean = {name: tensor.clone() for name, tensor in model.parameters.items()}
-
-    def step(self, frames: Tensor, x: Tensor, labels: Tensor, rate: float) -> Tensor:
-        loss = self.optimiser.step(frames, x, labels, rate)
-        self.steps += 1
-        if self.steps % STRIDE == 0:
-            self._add(self.steps // STRIDE)
-        return loss
-
-    @torch.no_grad()
-    def _add(self, number: int) -> None:
-        for name, mean in self.mean.items():
-            if number == 1:
-                mean.copy_(self.model.parameters[name])
-            else:  # not lerp_, which makes NaN of the infinite biases of padded classes
-                mean.mul_(1.0 - 1.0 / number).add_(self.model.parameters[name], alpha=1.0 / number)
-
-    def settle(self) -> None:
-        """Give the model the mean of its weights."""
-        if self.steps >= STRIDE:
-            _assign(self.model.parameters, self.mean)
-
-
 def optimiser_of(model: GradientModel, num_frames: int, options: TrainingOptions, folder: Path) -> Optimiser:
-    if options.optimiser == "sag":
-        return Sag(model, num_frames, folder, options.l2, options.sag_table == "half")
-    return Sgd(model, options.l2)
+    half = options.sag_table == "half"
+    return make_optimiser(options.optimiser, model, options.l2, options.momentum, num_frames, folder, half)
 
 
 def describe(metrics: dict[str, float]) -> str:
@@ -131,6 +73,7 @@ def one_pass(
     augment = Augmentation.parse(options.augment) if options.augment else None
     generator = generator_for(train.device, options.seed, epoch)
     loss, seen = torch.zeros((), dtype=torch.float64, device=train.device), 0
+    torch.manual_seed(int(stream(options.seed, "dropout", epoch).integers(2**63)))
     optimiser.begin(epoch)
     for number, frames in enumerate(progress(order, name, -(-total // options.batch)), 1):
         x, labels = train.take(frames)
@@ -170,7 +113,7 @@ def fit(
     saved = checkpoint.read(path, fingerprint)
     if saved is not None:
         tensors, about = saved
-        _assign(_state(model, optimiser), tensors)
+        assign(_state(model, optimiser), tensors)
         epochs = about["epochs"]
         schedule = type(schedule)(**about["schedule"])
         say(f"going on after epoch {epochs[-1]['epoch']} of {path}")
@@ -212,7 +155,7 @@ def _epoch(
     if kept:
         optimiser.end(number)
     else:
-        _assign(_state(model, optimiser), start)
+        assign(_state(model, optimiser), start)
     seconds = time.monotonic() - clock
     short = "" if frames == len(train) else f", diverged after {frames} frames"
     verdict = short + ("" if kept else ", reverted") + (", rate halved" if halved else "")
@@ -234,9 +177,3 @@ def _epoch(
 
 def _state(model: GradientModel, optimiser: Optimiser) -> dict[str, Tensor]:
     return model.parameters | {f"optimiser.{name}": tensor for name, tensor in optimiser.state.items()}
-
-
-@torch.no_grad()
-def _assign(state: dict[str, Tensor], tensors: dict[str, Tensor]) -> None:
-    for name, tensor in tensors.items():
-        state[name].copy_(tensor)

@@ -14,7 +14,7 @@ from kernelam.kernels import Gaussian
 from kernelam.models import load_model
 from kernelam.models.combination import Combination
 from kernelam.models.directory import save_model
-from kernelam.models.dnn import Dnn
+from kernelam.models.dnn import Dnn, Network
 from kernelam.models.posterior import Inputs, PosteriorModel
 from kernelam.models.softmax import KernelSoftmax
 
@@ -33,7 +33,7 @@ def members() -> list[PosteriorModel]:
     kernel = Gaussian(2.0)
     models = [
         KernelSoftmax(kernel, kernel.feature_map(DIM * 4, 60, seed=1), 5, *common((3, 0))),
-        Dnn(1, 13, *common((1, 2))),
+        Dnn(Network(1, 13), *common((1, 2))),
     ]
     for model in models:
         model.initialise(seed=3)

@@ -9,7 +9,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from kernelam.frontend.pipeline import Pipeline
 from kernelam.kernels import FeatureMap, Gaussian, SparseGaussian
-from kernelam.models.dnn import Dnn
+from kernelam.models.dnn import Dnn, Network
 from kernelam.models.posterior import Inputs, PosteriorModel
 from kernelam.models.softmax import KernelSoftmax
 
@@ -37,7 +37,8 @@ def models() -> dict[str, PosteriorModel]:
     return {
         "kernel": KernelSoftmax(Gaussian(2.0), dense, 0, *common()),
         "bottleneck": KernelSoftmax(SparseGaussian(2.0, 3), sparse, 5, *common()),
-        "dnn": Dnn(2, 13, *common()),
+        "dnn": Dnn(Network(2, 13), *common()),
+        "dnn-modern": Dnn(Network(2, 13, "relu", bottleneck=3, normalise=True, dropout=0.2), *common()),
     }
 
 
@@ -59,9 +60,10 @@ def test_a_step_and_a_forward_pass_stay_on_the_device(name: str, mixed: bool) ->
         assert logits.dtype == torch.float32
 
 
-def test_the_forward_pass_of_a_network_stays_on_the_device() -> None:
+@pytest.mark.parametrize("name", ["dnn", "dnn-modern"])
+def test_the_forward_pass_of_a_network_stays_on_the_device(name: str) -> None:
     """Its step is automatic differentiation, which asks for the streams of a real GPU."""
-    model = models()["dnn"]
+    model = models()[name]
     model.initialise(1)
     with FakeTensorMode():
         model.parameters = {key: on_fake_gpu(array) for key, array in model.parameters.items()}

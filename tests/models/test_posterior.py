@@ -11,7 +11,7 @@ from kernelam.kernels import Gaussian
 from kernelam.models import load_model
 from kernelam.models.base import log_priors
 from kernelam.models.directory import save_model
-from kernelam.models.dnn import Dnn
+from kernelam.models.dnn import Dnn, Network
 from kernelam.models.posterior import Inputs, PosteriorModel
 from kernelam.models.softmax import KernelSoftmax
 
@@ -30,13 +30,35 @@ def kernel_model(bottleneck: int) -> KernelSoftmax:
 
 
 def models() -> dict[str, PosteriorModel]:
-    return {"kernel": kernel_model(0), "bottleneck": kernel_model(5), "dnn": Dnn(2, 13, *common())}
+    networks = {
+        "dnn": Network(2, 13),
+        "dnn-bottleneck": Network(2, 13, "sigmoid", bottleneck=5),
+        "dnn-normalised": Network(2, 13, "relu", normalise=True),
+    }
+    return {
+        "kernel": kernel_model(0),
+        "bottleneck": kernel_model(5),
+        **{name: Dnn(network, *common()) for name, network in networks.items()},
+    }
+
+
+NAMES = ["kernel", "bottleneck", "dnn", "dnn-bottleneck", "dnn-normalised"]
 
 
 def naive_logits(model: PosteriorModel, p: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
     if isinstance(model, Dnn):
-        h = torch.tanh(x @ p["W0"] + p["b0"])
-        return torch.tanh(h @ p["W1"] + p["b1"]) @ p["W2"] + p["b2"]
+        for layer in range(2):
+            x = x @ p[f"W{layer}"]
+            if model.network.normalise:
+                x = (
+                    (x - x.mean(1, keepdim=True))
+                    / (x.var(1, keepdim=True, correction=0) + 1e-5).sqrt()
+                    * p[f"g{layer}"]
+                )
+            x = {"tanh": torch.tanh, "sigmoid": torch.sigmoid, "relu": torch.relu}[model.network.activation](
+                x + p[f"b{layer}"]
+            )
+        return (x @ p["U"] if "U" in p else x) @ p["W2"] + p["b2"]
     z = model.feature_map(x)
     return (z @ p["U"] @ p["V"] if "U" in p else z @ p["theta"]) + p["bias"]
 
@@ -45,7 +67,7 @@ def trained(model: PosteriorModel) -> dict[str, torch.Tensor]:
     return {name: array.clone() for name, array in model.arrays().items() if name in model.parameters}
 
 
-@pytest.mark.parametrize("name", ["kernel", "bottleneck", "dnn"])
+@pytest.mark.parametrize("name", NAMES)
 def test_steps_are_those_of_automatic_differentiation(name):
     model = models()[name]
     model.initialise(seed=3)
@@ -75,7 +97,7 @@ def test_padding_never_takes_part():
     assert torch.isinf(model.parameters["bias"][CLASSES:]).all()
 
 
-@pytest.mark.parametrize("name", ["kernel", "bottleneck", "dnn"])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_saved_model_is_the_same_model(name, tmp_path):
     model = models()[name]
     model.initialise(seed=3)
@@ -88,6 +110,31 @@ def test_a_saved_model_is_the_same_model(name, tmp_path):
     first = (tmp_path / "model.safetensors").read_bytes()
     save_model(tmp_path, loaded, {"seed": 3})
     assert (tmp_path / "model.safetensors").read_bytes() == first
+
+
+def test_dropout_is_for_training_alone():
+    plain, dropped = (Dnn(Network(1, 400, "relu", dropout=share), *common()) for share in (0.0, 0.5))
+    x, labels = torch.randn(50, DIM * 4), torch.randint(CLASSES, (50,))
+    for model in (plain, dropped):
+        model.initialise(1)
+        torch.manual_seed(1)
+        model.step(x, labels, 0.5)
+    kept = (dropped.arrays()["W1"] != 0).any(dim=1).float().mean()
+    assert kept == 1.0  # over 50 frames every unit was there once
+    assert not torch.equal(dropped.arrays()["W1"], plain.arrays()["W1"])
+    assert torch.equal(dropped.logits(x), dropped.logits(x))
+    torch.manual_seed(1)
+    again = Dnn(Network(1, 400, "relu", dropout=0.5), *common())
+    again.initialise(1)
+    again.step(x, labels, 0.5)
+    assert torch.equal(again.arrays()["W1"], dropped.arrays()["W1"])
+
+
+def test_networks_that_cannot_be_are_sentences():
+    with pytest.raises(KernelamError, match="no activation is called swish; there are tanh, sigmoid, relu"):
+        Dnn(Network(1, 5, "swish"), *common())
+    with pytest.raises(KernelamError, match="a bottleneck of 11 is no narrower than 11 classes and 13 units"):
+        Dnn(Network(1, 13, bottleneck=11), *common())
 
 
 def test_likelihoods_are_posteriors_over_priors():

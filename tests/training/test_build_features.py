@@ -15,7 +15,7 @@ from kernelam.frontend.pipeline import Pipeline
 from kernelam.kernels import ArcCosine, FeatureMap, Gaussian, Kernel, Laplacian, Product, SparseGaussian, Sum
 from kernelam.models import load_model
 from kernelam.models.directory import save_model
-from kernelam.models.dnn import Dnn
+from kernelam.models.dnn import Dnn, Network
 from kernelam.models.posterior import Inputs
 from kernelam.models.softmax import KernelSoftmax
 from kernelam.training import features as module
@@ -201,10 +201,13 @@ def first_models(tmp_path, train) -> dict[str, Path]:
     models = {
         "kernel": model_of(*build(train, "sparse-gaussian:2 o laplacian#10")),
         "bottleneck": model_of(*build(train, "gaussian"), bottleneck=2),
-        "dnn": Dnn(2, 7, Pipeline(), INPUTS, np.ones(CLASSES), CPU),
+        "dnn": Dnn(Network(2, 7), Pipeline(), INPUTS, np.ones(CLASSES), CPU),
+        "low-rank": Dnn(Network(2, 7, "sigmoid", bottleneck=2), Pipeline(), INPUTS, np.ones(CLASSES), CPU),
+        "normalised": Dnn(Network(2, 7, normalise=True), Pipeline(), INPUTS, np.ones(CLASSES), CPU),
     }
-    models["dnn"].initialise(1)
-    models["dnn"].step(*SOME, 1.0)
+    for name in ("dnn", "low-rank", "normalised"):
+        models[name].initialise(1)
+        models[name].step(*SOME, 1.0)
     folders = {}
     for name, model in models.items():
         folders[name] = tmp_path / name
@@ -213,12 +216,17 @@ def first_models(tmp_path, train) -> dict[str, Path]:
     return folders
 
 
-@pytest.mark.parametrize("kind", ["kernel", "bottleneck", "dnn"])
+@pytest.mark.parametrize("kind", ["kernel", "bottleneck", "dnn", "low-rank"])
 def test_posteriors_are_those_of_the_model(kind, first_models, train):
     _, z = build(train, f"gaussian o posteriors:{first_models[kind]}")
     x, _ = everything(train)
     expected = torch.log_softmax(load_model(first_models[kind]).logits(x), dim=1)
     torch.testing.assert_close(z.hidden(x), expected.detach(), rtol=1e-4, atol=1e-5)
+
+
+def test_posteriors_of_networks_that_normalise_are_refused(first_models, train):
+    with pytest.raises(KernelamError, match="a network that normalises its layers: its posteriors are no features"):
+        build(train, f"gaussian o posteriors:{first_models['normalised']}")
 
 
 def test_features_of_a_model_are_taken_as_they_are(first_models, train):

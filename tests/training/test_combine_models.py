@@ -25,7 +25,7 @@ from kernelam.kaldi.counts import write_counts
 from kernelam.models import directory, load_model
 from kernelam.models.description import describe
 from kernelam.models.directory import save_model
-from kernelam.models.dnn import Dnn
+from kernelam.models.dnn import Dnn, Network
 from kernelam.models.posterior import Inputs
 from kernelam.training import combination
 from kernelam.training.combination import CombinationInput, combine
@@ -53,7 +53,7 @@ def write_model(
     rng = np.random.default_rng(seed)
     inputs = Inputs(context, np.full(dim, 2.5, np.float32), np.full(dim, 0.5, np.float32))
     counts = np.arange(1.0, CLASSES + 1) if seed < 10 else np.ones(CLASSES)
-    model = Dnn(1, 8, pipeline, inputs, counts, torch.device("cpu"))
+    model = Dnn(Network(1, 8), pipeline, inputs, counts, torch.device("cpu"))
     model.initialise(seed)
     for _ in range(150):
         labels = rng.integers(CLASSES, size=64)

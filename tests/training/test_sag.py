@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from kernelam.errors import KernelamError
 from kernelam.frontend.pipeline import Pipeline
 from kernelam.kernels import Gaussian
-from kernelam.models.dnn import Dnn
+from kernelam.models.dnn import Dnn, Network
 from kernelam.models.posterior import Inputs
 from kernelam.models.softmax import KernelSoftmax
 from kernelam.training.sag import Sag
@@ -101,7 +101,7 @@ def test_it_goes_lower_than_the_best_sgd_in_as_many_epochs(problem, tmp_path):
 
 
 def test_what_is_not_convex_is_refused(tmp_path):
-    for made in (model(bottleneck=2), Dnn(1, 5, *common())):
+    for made in (model(bottleneck=2), Dnn(Network(1, 5), *common())):
         with pytest.raises(KernelamError, match="SAG is for the convex problem"):
             Sag(made, N, tmp_path, 0.0, False)
 

@@ -17,7 +17,7 @@ from kernelam.frontend.pipeline import Pipeline
 from kernelam.kernels import Gaussian
 from kernelam.models.posterior import Inputs
 from kernelam.models.softmax import KernelSoftmax
-from kernelam.training import search, trainer
+from kernelam.training import optimisers, search, trainer
 from kernelam.training.metrics import Metric, evaluate
 from kernelam.training.schedules import Decay, Halving
 from kernelam.training.trainer import TrainingOptions
@@ -118,7 +118,7 @@ def test_decay_falls_to_zero_and_repeats_what_diverged():
 
 def test_the_last_epoch_is_averaged(sets, tmp_path, monkeypatch):
     """Against the mean of weights recorded by hand, at a constant rate; earlier epochs are those of plain SGD."""
-    monkeypatch.setattr(trainer, "STRIDE", 3)
+    monkeypatch.setattr(optimisers, "STRIDE", 3)
     averaged, plain, seen = model(), model(), []
     fit(averaged, sets, replace(OPTIONS, schedule="average", max_epochs=2), tmp_path)
     plain.initialise(OPTIONS.seed)

@@ -35,7 +35,7 @@ train_model() {  # train_model DIR OPTIONS…
     once --in=data/{train_300k,heldout}/{feats.scp,cmvn.scp,utt2spk} --in="$corpus/fbank" --in="${ali}_"{train,heldout} \
         "${origin[@]/#/--in=}" \
         --out="$dir"/{model.safetensors,ali_train_pdf.counts,final.mdl,tree,phones.txt,model.json,epochs.jsonl} -- \
-        steps/train_kernel.sh --cmd "$cuda_cmd" --device "$device" --seed "$seed" --schedule halving --max-epochs 8 \
+        steps/train_kernel.sh --cmd "$cuda_cmd" --device "$device" --seed "$seed" --schedule halving --max-epochs 6 \
         --cmvn-opts "--norm-means=true --norm-vars=true" --num-features 5000 --precondition 32 --rates "8 16 32" "$@" \
         data/train_300k data/heldout "$corpus/data/lang_test" "${ali}_train" "${ali}_heldout" "$dir"
 }

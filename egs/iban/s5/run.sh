@@ -46,7 +46,7 @@ if stage 5 "kernel model: Gaussian random Fourier features of Fisher directions"
 fi
 
 if stage 6 "DNN: tanh units"; then
-    train_model train_dnn.sh exp/dnn --layers 3 --width 512 --rates "0.1 0.2 0.4"
+    train_model train_dnn.sh exp/dnn --layers 3 --width 512 --pretraining none --rates "0.1 0.2 0.4"
 fi
 
 if stage 7 "decode: lattices of heldout and dev"; then

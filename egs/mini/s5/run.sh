@@ -79,7 +79,7 @@ if stage 5 "kernel model: Gaussian random Fourier features"; then
 fi
 
 if stage 6 "DNN: tanh units"; then
-    train_model train_dnn.sh exp/dnn --layers 3 --width 512 --rates "0.1 0.2 0.4"
+    train_model train_dnn.sh exp/dnn --layers 3 --width 512 --pretraining none --rates "0.1 0.2 0.4"
 fi
 
 # The GMM's likelihoods differ more between states than the others', so that its search wants them scaled down further.
