@@ -1,18 +1,21 @@
 """The results page of a set of experiments."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 from kernelam.errors import KernelamError
 from kernelam.files import replacing
 from kernelam.models.description import describe
-from kernelam.scoring.bootstrap import compare
+from kernelam.scoring.bootstrap import bootstrap, compare
 from kernelam.scoring.directory import read_result, read_scored
+from kernelam.scoring.wer import WerResult
 
 
 @dataclass(frozen=True)
-class Experiment:
+class Run:
     """A model directory with a scored decode directory of the set `sets` names first, where its weights were tuned,
     and one of the set that is reported."""
 
@@ -20,9 +23,10 @@ class Experiment:
     about: dict[str, Any]
     dev: dict[str, Any]
     test: dict[str, Any]
+    words: WerResult  # of the test set
 
     @classmethod
-    def read(cls, folder: Path, sets: tuple[str, str]) -> "Experiment":
+    def read(cls, folder: Path, sets: tuple[str, str]) -> "Run":
         places = [folder / f"decode_{name}" for name in sets]
         dev, test = map(read_result, places)
         if Path(test["tuned_on"]) != places[0]:
@@ -30,7 +34,36 @@ class Experiment:
                 f"{places[1]} was scored with weights tuned on {test['tuned_on']}; score it again with"
                 f" steps/score.sh --tuned-on {places[0]}"
             )
-        return cls(folder, describe(folder), dev, test)
+        return cls(folder, describe(folder), dev, test, read_scored(places[1]))
+
+    @property
+    def key(self) -> str:
+        """Runs of one key differ in their seed alone."""
+        training = self.about["training"]
+        if "settings" not in training:
+            return str(self.folder)
+        options = {name: value for name, value in training["options"].items() if name != "seed"}
+        return json.dumps([self.about["kind"], training["settings"], options, training["data"]], sort_keys=True)
+
+
+Experiment = list[Run]
+"""The runs of one system, with as many seeds."""
+
+
+def read_experiments(folders: list[Path], sets: tuple[str, str]) -> list[Experiment]:
+    """In the order of their first runs."""
+    found: dict[str, Experiment] = {}
+    for folder in folders:
+        run = Run.read(folder, sets)
+        found.setdefault(run.key, []).append(run)
+    return list(found.values())
+
+
+def spread(values: list[float], form: str, bold: bool = False) -> str:
+    """A mean and, of several, their standard deviation."""
+    text = format(fmean(values), form)
+    text = f"**{text}**" if bold else text
+    return text if len(values) < 2 else f"{text} ± {format(stdev(values), form)}"
 
 
 def system(about: dict[str, Any]) -> str:
@@ -88,13 +121,17 @@ def write_results(
 ) -> None:
     """Write a Markdown page: error rates with their conditions, then what training cost.
 
-    The weights of each experiment are tuned on the first of `sets` and applied to the second.
+    The weights of each run are tuned on the first of `sets` and applied to the second. Runs that differ in their seed
+    alone make one row.
     """
-    experiments = [Experiment.read(folder, sets) for folder in folders]
+    experiments = read_experiments(folders, sets)
+    reference = next((one for one in experiments if any(run.folder == baseline for run in one)), None)
+    if reference is None:
+        raise KernelamError(f"the baseline {baseline} is none of the experiments that are reported")
     sections = [
         f"# {title}",
-        _errors(experiments, baseline, sets),
-        _notes(experiments, baseline, sets),
+        _errors(experiments, reference, sets),
+        _notes(experiments, reference, sets),
         "## Training",
         _training(experiments),
         "## Conditions",
@@ -109,64 +146,71 @@ def _table(header: list[str], rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _errors(experiments: list[Experiment], baseline: Path, sets: tuple[str, str]) -> str:
+def _errors(experiments: list[Experiment], reference: Experiment, sets: tuple[str, str]) -> str:
     dev, test = sets
-    reference = read_scored(baseline / f"decode_{test}")
     rows = []
-    for one in experiments:
-        interval = one.test["interval_95"]
+    for runs in experiments:
+        words = [run.words for run in runs]
+        interval = bootstrap(words).interval
         span = f"{100 * interval[0]:.2f} – {100 * interval[1]:.2f}" if interval else "–"
-        p = "" if one.folder == baseline else f"{compare(reference, read_scored(one.folder / f'decode_{test}')).p:.4f}"
-        weights = f"{one.test['lmwt']}, {one.test['wip']}"
-        rates = [f"{100 * one.dev['rate']:.2f}", f"**{100 * one.test['rate']:.2f}**"]
-        rows.append([system(one.about), *rates, span, p, weights, _oracle(one)])
+        p = "" if runs is reference else f"{compare([run.words for run in reference], words).p:.4f}"
+        weights = "; ".join(f"{run.test['lmwt']}, {run.test['wip']}" for run in runs)
+        rates = [
+            spread([100 * run.dev["rate"] for run in runs], ".2f"),
+            spread([100 * run.test["rate"] for run in runs], ".2f", bold=True),
+        ]
+        oracle = spread([100 * run.test["oracle"]["rate"] for run in runs], ".2f")
+        rows.append([system(runs[0].about), *rates, span, p, weights, oracle])
     header = ["system", f"{dev} WER %", f"{test} WER %", "95 % interval", "p", "LM weight, penalty", f"{test} oracle %"]
     return _table(header, rows)
 
 
-def _oracle(one: Experiment) -> str:
-    return f"{100 * one.test['oracle']['rate']:.2f}"
-
-
-def _notes(experiments: list[Experiment], baseline: Path, sets: tuple[str, str]) -> str:
-    first, (dev, test) = experiments[0], sets
+def _notes(experiments: list[Experiment], reference: Experiment, sets: tuple[str, str]) -> str:
+    first, (dev, test) = experiments[0][0], sets
+    seeds = (
+        " Of several seeds there are the mean and the standard deviation; interval and p are of the mean."
+        if any(len(runs) > 1 for runs in experiments)
+        else ""
+    )
     return (
         f"LM weight and word insertion penalty are tuned on {dev} and applied to {test}; the oracle has them chosen on"
         f" {test} itself, for comparison only. Intervals are 95 % bootstrap intervals over {first.test['utterances']}"
-        f" utterances, p is that of a paired bootstrap test against {system(describe(baseline))}"
-        f" ({first.test['replicates']} replicates). {dev} has {first.dev['ref_words']} words, {test}"
+        f" utterances, p is that of a paired bootstrap test against {system(reference[0].about)}"
+        f" ({first.test['replicates']} replicates).{seeds} {dev} has {first.dev['ref_words']} words, {test}"
         f" {first.test['ref_words']}."
     )
 
 
 def _training(experiments: list[Experiment]) -> str:
     rows = []
-    for one in experiments:
-        training, heldout = one.about["training"], one.about.get("heldout")
+    for runs in experiments:
+        about, training = runs[0].about, runs[0].about["training"]
         rates = training.get("options", {}).get("rates", [])
-        search = f"{len(rates)} × {training['search_frames']:,}" if rates else "–"
-        epochs = str(training.get("epochs", "–"))
-        metrics = [f"{heldout[name]:.3f}" for name in ("ce", "entropy", "erll")] if heldout else ["–"] * 3
-        metrics.append(f"{100 * heldout['frame_error']:.2f}" if heldout else "–")
-        cost = [
-            f"{one.about['num_parameters']:,}",
-            f"{training['frames']:,}",
-            epochs,
-            search,
-            f"{training['seconds']:.0f}",
+        heldout = [run.about["heldout"] for run in runs if run.about.get("heldout")]
+        metrics = [
+            spread([one[name] for one in heldout], ".3f") if heldout else "–" for name in ("ce", "entropy", "erll")
         ]
-        rows.append([system(one.about), *cost, *metrics, str(one.about["seed"])])
+        metrics.append(spread([100 * one["frame_error"] for one in heldout], ".2f") if heldout else "–")
+        cost = [
+            f"{about['num_parameters']:,}",
+            f"{training['frames']:,}",
+            str(training.get("epochs", "–")),
+            f"{len(rates)} × {training['search_frames']:,}" if rates else "–",
+            f"{fmean(run.about['training']['seconds'] for run in runs):.0f}",
+        ]
+        seeds = " ".join(str(run.about["seed"]) for run in runs)
+        rows.append([system(about), *cost, *metrics, seeds])
     header = ["system", "parameters", "frames", "epochs", "tuned on (rates × frames)", "seconds"]
     return _table([*header, "heldout CE", "entropy", "ERLL", "frame error %", "seed"], rows)
 
 
 def _conditions(experiments: list[Experiment]) -> str:
-    origin = experiments[-1].about["provenance"]
-    versions = ", ".join(f"{name} {number}" for name, number in origin["versions"].items())
-    machine = origin["machine"]
-    return "\n".join(
-        [
-            f"- {versions}; commit {origin['git']}",
-            f"- {machine['processor']}, {machine['cores']} cores, {machine['system']}",
-        ]
-    )
+    """Of all runs, each once."""
+    lines = []
+    for run in (run for runs in experiments for run in runs):
+        origin = run.about["provenance"]
+        versions = ", ".join(f"{name} {number}" for name, number in origin["versions"].items())
+        machine = origin["machine"]
+        lines.append(f"- {versions}; commit {origin['git']}")
+        lines.append(f"- {machine['processor']}, {machine['cores']} cores, {machine['system']}")
+    return "\n".join(dict.fromkeys(lines))

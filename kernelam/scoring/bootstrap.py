@@ -1,6 +1,6 @@
 """Confidence intervals and paired comparison of error rates by resampling (Bisani and Ney, ICASSP 2004)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +9,8 @@ from kernelam.errors import KernelamError
 from kernelam.scoring.wer import WerResult
 
 REPLICATES, SEED = 10_000, 0
+Runs = WerResult | Sequence[WerResult]
+"""A system's result, or its results with several seeds, of which the mean counts."""
 _BLOCK = 1 << 21  # draws in memory at once
 
 
@@ -44,28 +46,31 @@ class Comparison:
 
 
 def bootstrap(
-    result: WerResult, utt2spk: Mapping[str, str] | None = None, replicates: int = REPLICATES, seed: int = SEED
+    result: Runs, utt2spk: Mapping[str, str] | None = None, replicates: int = REPLICATES, seed: int = SEED
 ) -> Bootstrap:
     """Resample utterances, or, with `utt2spk`, speakers: errors of one speaker's utterances are not independent."""
-    units = _units([result], utt2spk)
+    units = _units([_runs(result)], utt2spk)
     errors, words = _resample(units, replicates, seed)
     return Bootstrap(errors[words > 0] / words[words > 0], units.shape[1])
 
 
-def compare(baseline: WerResult, system: WerResult, replicates: int = REPLICATES, seed: int = SEED) -> Comparison:
+def compare(baseline: Runs, system: Runs, replicates: int = REPLICATES, seed: int = SEED) -> Comparison:
     """Resample the same utterances for both systems.
 
     p = 2 min(#{δ* ≤ 0} + 1, #{δ* ≥ 0} + 1) / (replicates + 1), where δ* is a replicate's difference in errors; but no
     less than 2^(1 - k), the least that a sign test on k utterances can give: resampling a few understates the spread.
     """
-    _check_same_references(baseline, system)
-    units = _units([baseline, system])
+    first, second = _runs(baseline), _runs(system)
+    for other in (*first[1:], *second):
+        _check_same_references(first[0], other)
+    units = _units([first, second])
     base_errors, errors, words = _resample(units, replicates, seed)
     delta = errors - base_errors
     p = 2 * (1 + min(np.sum(delta <= 0), np.sum(delta >= 0))) / (replicates + 1)
     p = min(1.0, max(float(p), 2.0 ** (1 - units.shape[1])))
     low, high = np.quantile(delta[words > 0] / words[words > 0], [0.025, 0.975])
-    difference = system.total.rate - baseline.total.rate
+    base_rate, rate = (np.mean([run.total.rate for run in runs]) for runs in (first, second))
+    difference = float(rate - base_rate)
     return Comparison(difference, (float(low), float(high)), p)
 
 
@@ -77,11 +82,18 @@ def _check_same_references(a: WerResult, b: WerResult) -> None:
             raise KernelamError(f"the two systems were not scored on the same reference: {utt} differs in length")
 
 
-def _units(results: list[WerResult], utt2spk: Mapping[str, str] | None = None) -> np.ndarray:
-    """Rows: errors of each result, then reference words. Columns: utterances, or speakers."""
-    first = results[0].utterances
-    columns = [[r.utterances[utt].errors for r in results] + [counts.ref_words] for utt, counts in first.items()]
-    table = np.array(columns, dtype=np.int64).T
+def _runs(runs: Runs) -> Sequence[WerResult]:
+    return [runs] if isinstance(runs, WerResult) else runs
+
+
+def _units(systems: list[Sequence[WerResult]], utt2spk: Mapping[str, str] | None = None) -> np.ndarray:
+    """Rows: errors of each system in the mean of its runs, then reference words. Columns: utterances, or speakers."""
+    first = systems[0][0].utterances
+    columns = [
+        [sum(run.utterances[utt].errors for run in runs) / len(runs) for runs in systems] + [counts.ref_words]
+        for utt, counts in first.items()
+    ]
+    table = np.array(columns, dtype=np.float64).T
     if utt2spk is None:
         return table
     if unknown := [utt for utt in first if utt not in utt2spk]:

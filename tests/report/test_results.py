@@ -70,6 +70,27 @@ def test_page(tmp_path: Path, folders: list[Path]) -> None:
     assert "- torch 1.2.3; commit abc\n- a processor, 2 cores, Linux\n" in page
 
 
+def test_runs_that_differ_in_their_seed_make_one_row(tmp_path: Path, folders: list[Path]) -> None:
+    alike = {"settings": {"layers": 4}, "options": {"rates": [0.1, 0.2], "seed": 1}, "data": ["x"]}
+    seeds = [
+        experiment(tmp_path / f"seed{n}", {**DNN, "training": {**DNN["training"], **alike}}, wrong)
+        for n, wrong in enumerate((2, 4, 6))
+    ]
+    for number, folder in enumerate(seeds):
+        record = json.loads((folder / "model.json").read_text())
+        record["training"]["options"]["seed"] = record["seed"] = number
+        record["heldout"]["ce"] += number
+        (folder / "model.json").write_text(json.dumps(record))
+    write_results(tmp_path / "RESULTS.md", "A title", [*folders, *seeds], folders[1])
+    page = (tmp_path / "RESULTS.md").read_text()
+    (_, one), (_, all_three) = (cells(page, "DNN, 4 × 1000 tanh")[part::2] for part in (0, 1))
+    assert [row[2] for row in cells(page, "DNN, 4 × 1000 tanh")[:2]] == ["**10.00**", "**10.00** ± 5.00"]
+    assert (one[-1], all_three[-1], all_three[6]) == ("7", "0 1 2", "2.234 ± 1.000")
+    assert "of the mean" in page
+    with pytest.raises(KernelamError, match="the baseline elsewhere is none of the experiments"):
+        write_results(tmp_path / "RESULTS.md", "A title", folders, Path("elsewhere"))
+
+
 def test_an_experiment_that_cannot_be_reported_is_a_sentence(tmp_path: Path, folders: list[Path]) -> None:
     page = tmp_path / "RESULTS.md"
     score_directory(folders[1] / "decode_test", REFS, {Weights(9, 0.5): REFS}, UTT2SPK)

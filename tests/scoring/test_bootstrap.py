@@ -167,3 +167,15 @@ def test_ten_thousand_replicates_are_quick() -> None:
     start = time.process_time()
     bootstrap(result)
     assert time.process_time() - start < 1
+
+
+def test_runs_with_several_seeds_count_by_their_mean():
+    errors, words = np.array([[3, 0, 1, 2], [1, 2, 1, 0]]), [4, 5, 3, 6]
+    runs = [result_of(list(row), words) for row in errors]
+    mean = result_of([2, 1, 1, 1], words)
+    other = result_of([2, 2, 2, 2], words)
+    np.testing.assert_allclose(bootstrap(runs).rates, bootstrap(mean).rates)
+    assert compare(other, runs) == compare(other, mean)
+    assert compare(runs, [other, other]) == compare(mean, other)
+    with pytest.raises(KernelamError, match="not scored on the same reference: u0001 differs in length"):
+        compare(other, [runs[0], result_of([1, 1, 1, 1], [4, 6, 3, 6])])
