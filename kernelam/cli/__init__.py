@@ -24,6 +24,7 @@ COMMANDS = {
     "forward": "Write log-likelihoods of every frame.",
     "gmm": "Train Gaussian mixture HMMs.",
     "graph": "Lang directories and decoding graphs.",
+    "grid": "Run a declared set of experiments.",
     "lattice": "Best paths, N-best, confidences, word times, oracles of lattices.",
     "lm": "Estimate and evaluate n-gram models.",
     "once": "Run a command unless what it makes is current.",

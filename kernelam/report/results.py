@@ -1,6 +1,7 @@
 """The results page of a set of experiments."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
@@ -117,12 +118,17 @@ def kernel_name(settings: dict[str, Any]) -> str:
 
 
 def write_results(
-    path: Path, title: str, folders: list[Path], baseline: Path, sets: tuple[str, str] = ("dev", "test")
+    path: Path,
+    title: str,
+    folders: list[Path],
+    baseline: Path,
+    sets: tuple[str, str] = ("dev", "test"),
+    failures: Mapping[str, list[str]] | None = None,
 ) -> None:
     """Write a Markdown page: error rates with their conditions, then what training cost.
 
     The weights of each run are tuned on the first of `sets` and applied to the second. Runs that differ in their seed
-    alone make one row.
+    alone make one row. `failures` are experiments without a result, each with the last lines of its log.
     """
     experiments = read_experiments(folders, sets)
     reference = next((one for one in experiments if any(run.folder == baseline for run in one)), None)
@@ -137,6 +143,9 @@ def write_results(
         "## Conditions",
         _conditions(experiments),
     ]
+    if failures:
+        logs = ("\n".join([f"{name}:", "", *(f"    {line}" for line in lines)]) for name, lines in failures.items())
+        sections += ["## Failed", *logs]
     with replacing(path, "w") as stream:
         stream.write("\n\n".join(sections) + "\n")
 

@@ -1,0 +1,110 @@
+"""Grids: what a declaration means, what is wrong with it, and a run of cells of which one fails."""
+
+from pathlib import Path
+
+import pytest
+
+from kernelam.errors import KernelamError
+from kernelam.grid import Grid
+
+BIN = Path(__file__).parents[1] / "utils/bin"
+DECLARATION = """
+title = "A grid"
+folder = "exp/grid"
+train = "./train.sh --name 'a b'"
+data = ["data/tr", "data/cv", "lang", "{corpus}/ali", "{corpus}/ali_cv"]
+decode = "./decode.sh"
+graph = "graph"
+tuned = "data/cv"
+tested = "data/test"
+[axes.kernel]
+gaussian = "--kernel gaussian"
+laplacian = "--kernel laplacian"
+[axes.selection]
+plain = ""
+fs = "--features-of exp/grid/{kernel}_plain"
+"""
+
+
+@pytest.fixture
+def declared(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def write(text: str = DECLARATION) -> Path:
+        Path("grid.toml").write_text(text)
+        return Path("grid.toml")
+
+    return write
+
+
+def test_cells_are_the_product_of_the_axes(declared):
+    grid = Grid.read(declared(), {"corpus": "/c d"})
+    assert [cell.name for cell in grid.cells] == ["gaussian_plain", "gaussian_fs", "laplacian_plain", "laplacian_fs"]
+    assert grid.cells[3].options == ["--kernel", "laplacian", "--features-of", "exp/grid/laplacian_plain"]
+    assert grid.cells[3].folder == Path("exp/grid/laplacian_fs")
+    assert grid.train == ["./train.sh", "--name", "a b"]
+    assert grid.data[3] == "/c d/ali"
+    assert grid.baseline == "gaussian_plain"
+
+
+MISTAKES = {
+    "title": ("", "grid.toml does not say title"),
+    "graph =": ("grahp =", "grid.toml does not say graph"),
+    'title = "A grid"': ('title = "A grid"\nepochs = 3', "grid.toml says epochs, which means nothing"),
+    '"graph"': ("3", "grid.toml: graph is a text, not 3"),
+    '"lang", ': ("", "data is a list of five"),
+    '"--kernel gaussian"': ("1", "in axes.kernel, gaussian is no name with a text of options"),
+    "gaussian =": ('"../x" =', r"in axes.kernel, \.\./x is no name"),
+    "{corpus}/ali_cv": ("{who}/ali_cv", "needs the variable who: give it as --set who=…"),
+    "[axes.kernel]": (
+        'baseline = "x"\n[axes.kernel]',
+        "the baseline of grid.toml, x, is no cell such as gaussian_plain",
+    ),
+    "data =": ("data", "grid.toml is not TOML"),
+}
+
+
+@pytest.mark.parametrize("old", MISTAKES)
+def test_a_mistake_is_a_sentence(declared, old):
+    new, sentence = MISTAKES[old]
+    text = DECLARATION.replace(old, new, 1) if old != "title" else DECLARATION.replace('title = "A grid"\n', "")
+    with pytest.raises(KernelamError, match=sentence):
+        Grid.read(declared(text), {"corpus": "c"})
+    with pytest.raises(KernelamError, match=r"cannot read none\.toml"):
+        Grid.read(Path("none.toml"), {})
+
+
+TRAIN = """#!/bin/bash
+dir=${!#}
+echo "$*" >> calls
+[[ "$*" != *"$(cat fail)"* ]] || { echo "this cell cannot be"; exit 1; }
+for f in model.safetensors ali_train_pdf.counts final.mdl model.json; do echo "$*" > $dir/$f; done
+"""
+DECODE = """#!/bin/bash
+dir=${!#}
+echo "$*" >> calls
+mkdir -p $dir/scoring_kaldi; cp result.json $dir/scoring_kaldi/result.json; touch $dir/scoring_kaldi/best_wer
+"""
+
+
+def test_a_cell_that_fails_is_told_and_the_others_are_not_done_twice(declared):
+    declared()
+    files = {"train.sh": TRAIN, "decode.sh": DECODE, "fail": "laplacian --features", "result.json": "{}"}
+    for name, text in files.items():
+        Path(name).write_text(text)
+        Path(name).chmod(0o755)
+    for folder in ("data/tr", "data/cv", "data/test", "c/ali", "c/ali_cv", "graph"):
+        Path(folder).mkdir(parents=True)
+        (Path(folder) / "utt2spk").write_text("u s\n")
+    grid = Grid.read(Path("grid.toml"), {"corpus": "c"})
+    runner = [str(BIN / "run_local.sh"), "--max-jobs-run", "1"]
+    itself = [str(BIN / "kernelam"), "grid", "--set", "corpus=c", "grid.toml", "--cell"]
+    grid.run(runner, itself)
+    assert [grid.done(cell) for cell in grid.cells] == [True, True, True, False]
+    assert grid.failures() == {"laplacian_fs": ["this cell cannot be", "kernelam grid: ./train.sh failed with status 1"]}
+    first = Path("calls").read_text().splitlines()
+    assert len(first) == 3 * 3 + 1
+    Path("fail").write_text("nothing at all")
+    grid.run(runner, itself)
+    assert len(Path("calls").read_text().splitlines()) == len(first) + 3
+    assert not grid.failures()
