@@ -1,21 +1,35 @@
-"""Tables of results of a set of experiments."""
+"""Tables and figures of a set of experiments."""
 
 from pathlib import Path
 
 import click
 
 from kernelam.cli.values import PATH
+from kernelam.errors import KernelamError
 
 
 @click.command()
 @click.option("--title", required=True)
 @click.option("--baseline", type=PATH, required=True, help="The experiment that the others are compared with.")
-@click.option("--output", type=PATH, default=Path("RESULTS.md"))
+@click.option("--output", type=PATH, default=Path("RESULTS.md"), help="The tables, in Markdown.")
+@click.option("--html", type=PATH, help="The page with figures; report.html beside the tables by default.")
 @click.option("--tuned", default="dev", help="The set on which the weights were tuned.")
 @click.option("--tested", default="test", help="The set that is reported.")
 @click.argument("folders", type=PATH, nargs=-1, required=True)
-def command(title: str, baseline: Path, output: Path, tuned: str, tested: str, folders: tuple[Path, ...]) -> None:
-    """Write the results page of model directories with scored decode_<tuned> and decode_<tested>."""
+def command(
+    title: str,
+    baseline: Path,
+    output: Path,
+    html: Path | None,
+    tuned: str,
+    tested: str,
+    folders: tuple[Path, ...],
+) -> None:
+    """Write the results of model directories with scored decode_<tuned> and decode_<tested>: tables, and a page."""
+    from kernelam.report.page import write_page
     from kernelam.report.results import write_results
 
-    write_results(output, title, list(folders), baseline, (tuned, tested))
+    html = html or output.with_name("report.html")
+    if html == output:
+        raise KernelamError(f"{output} cannot hold both the tables and the page: give --output and --html two names")
+    write_page(html, write_results(output, title, list(folders), baseline, (tuned, tested)))

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -75,7 +76,7 @@ def system(about: dict[str, Any]) -> str:
             return f"GMM, {config['gaussians']} Gaussians"
         case "kernel":
             rank = f", bottleneck {config['bottleneck']}" if config["bottleneck"] else ""
-            number = f"{config['features']}{' selected' if _selected(about) else ''} features"
+            number = f"{config['features']}{' selected' if selected(about) else ''} features"
             return f"{kernel_name(config['kernel']).capitalize()} kernel, {number}{rank}{_rule(about)}"
         case "dnn":
             rank = f", bottleneck {config['bottleneck']}" if config.get("bottleneck") else ""
@@ -86,7 +87,7 @@ def system(about: dict[str, Any]) -> str:
             return str(kind)
 
 
-def _selected(about: dict[str, Any]) -> bool:
+def selected(about: dict[str, Any]) -> bool:
     """Whether the features were selected, for this model or for the one that it has them of."""
     return bool(about.get("training", {}).get("settings", {}).get("selection"))
 
@@ -117,6 +118,61 @@ def kernel_name(settings: dict[str, Any]) -> str:
             return str(name)
 
 
+@dataclass(frozen=True)
+class Table:
+    header: list[str]
+    rows: list[list[str]]
+
+    @property
+    def markdown(self) -> str:
+        lines = [self.header, [":--" if number == 0 else "--:" for number in range(len(self.header))], *self.rows]
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+@dataclass(frozen=True)
+class Results:
+    """What the pages tell, in tables of one row an experiment. p is against `reference`; the weights of each run are
+    tuned on the first of `sets` and applied to the second; `failures` are experiments without a result, each with the
+    last lines of its log."""
+
+    title: str
+    experiments: list[Experiment]
+    reference: Experiment
+    sets: tuple[str, str]
+    failures: Mapping[str, list[str]]
+
+    @cached_property
+    def errors(self) -> Table:
+        return _errors(self.experiments, self.reference, self.sets)
+
+    @cached_property
+    def training(self) -> Table:
+        return _training(self.experiments)
+
+    @property
+    def notes(self) -> str:
+        return _notes(self.experiments, self.reference, self.sets)
+
+    @property
+    def conditions(self) -> list[str]:
+        return _conditions(self.experiments)
+
+
+def read_results(
+    title: str,
+    folders: list[Path],
+    baseline: Path,
+    sets: tuple[str, str] = ("dev", "test"),
+    failures: Mapping[str, list[str]] | None = None,
+) -> Results:
+    """Runs that differ in their seed alone are one experiment; that of `baseline` is the reference."""
+    experiments = read_experiments(folders, sets)
+    reference = next((one for one in experiments if any(run.folder == baseline for run in one)), None)
+    if reference is None:
+        raise KernelamError(f"the baseline {baseline} is none of the experiments that are reported")
+    return Results(title, experiments, reference, sets, failures or {})
+
+
 def write_results(
     path: Path,
     title: str,
@@ -124,38 +180,27 @@ def write_results(
     baseline: Path,
     sets: tuple[str, str] = ("dev", "test"),
     failures: Mapping[str, list[str]] | None = None,
-) -> None:
-    """Write a Markdown page: error rates with their conditions, then what training cost.
-
-    The weights of each run are tuned on the first of `sets` and applied to the second. Runs that differ in their seed
-    alone make one row. `failures` are experiments without a result, each with the last lines of its log.
-    """
-    experiments = read_experiments(folders, sets)
-    reference = next((one for one in experiments if any(run.folder == baseline for run in one)), None)
-    if reference is None:
-        raise KernelamError(f"the baseline {baseline} is none of the experiments that are reported")
+) -> Results:
+    """Write a Markdown page: error rates with their conditions, then what training cost."""
+    results = read_results(title, folders, baseline, sets, failures)
     sections = [
         f"# {title}",
-        _errors(experiments, reference, sets),
-        _notes(experiments, reference, sets),
+        results.errors.markdown,
+        results.notes,
         "## Training",
-        _training(experiments),
+        results.training.markdown,
         "## Conditions",
-        _conditions(experiments),
+        "\n".join(f"- {line}" for line in results.conditions),
     ]
     if failures:
         logs = ("\n".join([f"{name}:", "", *(f"    {line}" for line in lines)]) for name, lines in failures.items())
         sections += ["## Failed", *logs]
     with replacing(path, "w") as stream:
         stream.write("\n\n".join(sections) + "\n")
+    return results
 
 
-def _table(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, [":--" if number == 0 else "--:" for number in range(len(header))], *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _errors(experiments: list[Experiment], reference: Experiment, sets: tuple[str, str]) -> str:
+def _errors(experiments: list[Experiment], reference: Experiment, sets: tuple[str, str]) -> Table:
     dev, test = sets
     rows = []
     for runs in experiments:
@@ -171,7 +216,7 @@ def _errors(experiments: list[Experiment], reference: Experiment, sets: tuple[st
         oracle = spread([100 * run.test["oracle"]["rate"] for run in runs], ".2f")
         rows.append([system(runs[0].about), *rates, span, p, weights, oracle])
     header = ["system", f"{dev} WER %", f"{test} WER %", "95 % interval", "p", "LM weight, penalty", f"{test} oracle %"]
-    return _table(header, rows)
+    return Table(header, rows)
 
 
 def _notes(experiments: list[Experiment], reference: Experiment, sets: tuple[str, str]) -> str:
@@ -190,7 +235,7 @@ def _notes(experiments: list[Experiment], reference: Experiment, sets: tuple[str
     )
 
 
-def _training(experiments: list[Experiment]) -> str:
+def _training(experiments: list[Experiment]) -> Table:
     rows = []
     for runs in experiments:
         about, training = runs[0].about, runs[0].about["training"]
@@ -210,16 +255,16 @@ def _training(experiments: list[Experiment]) -> str:
         seeds = " ".join(str(run.about["seed"]) for run in runs)
         rows.append([system(about), *cost, *metrics, seeds])
     header = ["system", "parameters", "frames", "epochs", "tuned on (rates × frames)", "seconds"]
-    return _table([*header, "heldout CE", "entropy", "ERLL", "frame error %", "seed"], rows)
+    return Table([*header, "heldout CE", "entropy", "ERLL", "frame error %", "seed"], rows)
 
 
-def _conditions(experiments: list[Experiment]) -> str:
+def _conditions(experiments: list[Experiment]) -> list[str]:
     """Of all runs, each once."""
     lines = []
     for run in (run for runs in experiments for run in runs):
         origin = run.about["provenance"]
         versions = ", ".join(f"{name} {number}" for name, number in origin["versions"].items())
         machine = origin["machine"]
-        lines.append(f"- {versions}; commit {origin['git']}")
-        lines.append(f"- {machine['processor']}, {machine['cores']} cores, {machine['system']}")
-    return "\n".join(dict.fromkeys(lines))
+        lines.append(f"{versions}; commit {origin['git']}")
+        lines.append(f"{machine['processor']}, {machine['cores']} cores, {machine['system']}")
+    return list(dict.fromkeys(lines))
