@@ -1,11 +1,17 @@
 """Error rates of decoded lattices."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kernelam.cli.values import PATH
+
+if TYPE_CHECKING:
+    from kernelam.scoring.combination import System
+    from kernelam.scoring.tuning import Weights
+    from kernelam.scoring.wer import Transcripts
 
 units_option = click.option(
     "--units", default="words", help="words, characters, or a file that maps tokens, lines `token replacement`."
@@ -34,29 +40,24 @@ def paths(lmwts: str, penalties: str, tuned_on: Path | None, words: Path, lattic
     from kernelam.errors import KernelamError
     from kernelam.files import replacing
     from kernelam.kaldi.lattices import read_lattices
-    from kernelam.kaldi.tables import read_symbols
     from kernelam.progress import progress
     from kernelam.scoring.directory import read_weights
     from kernelam.scoring.tuning import Weights
+    from kernelam.scoring.vocabulary import Vocabulary
 
-    own = lattices.with_name("words.txt")
-    known = read_symbols(words).items() & read_symbols(own if own.exists() else words).items()
-    symbols = {number: word for word, number in known}
+    vocabulary = Vocabulary(words, lattices.parent)
     points = [Weights(lmwt, wip) for lmwt in numbers(int, lmwts) for wip in numbers(float, penalties)]
     if tuned_on:
         points = list(dict.fromkeys([*points, read_weights(tuned_on)]))
-    if min(lmwt for lmwt, _ in points) < 1:
+    if points[-1].parts:
+        raise KernelamError(f"{tuned_on} is a combination of systems: its weights are not those of one")
+    if min(point.lmwt for point in points) < 1:
         raise KernelamError("an LM weight below 1 makes no sense: the acoustic scores are divided by it")
     with replacing(out, "w") as stream:
         for utt, lattice in progress(read_lattices(lattices), f"rescoring {lattices}"):
-            for lmwt, wip in points:
-                found = path_words(lattice, best_path(lattice, lmwt, wip))
-                if unknown := [word for word in found if word not in symbols]:
-                    raise KernelamError(
-                        f"{lattices}, utterance {utt}: word {unknown[0]} is not in {words}, or another one there:"
-                        " it is of another graph"
-                    )
-                stream.write(" ".join([str(lmwt), str(wip), utt, *(symbols[word] for word in found)]) + "\n")
+            for lmwt, wip, _ in points:
+                found = vocabulary.spell(path_words(lattice, best_path(lattice, lmwt, wip)), lattices, utt)
+                stream.write(" ".join([str(lmwt), str(wip), utt, *found]) + "\n")
 
 
 @command.command()
@@ -67,25 +68,62 @@ def paths(lmwts: str, penalties: str, tuned_on: Path | None, words: Path, lattic
 @click.argument("files", nargs=-1, required=True, type=PATH)
 def write(tuned_on: Path | None, units: str, data: Path, folder: Path, files: tuple[Path, ...]) -> None:
     """Score the paths in FILES against DATA/text and write Kaldi's scoring files into FOLDER."""
-    from kernelam.kaldi.datadir import DataDir
     from kernelam.kaldi.tables import lines
-    from kernelam.progress import say
-    from kernelam.scoring.directory import score_directory
     from kernelam.scoring.tuning import Weights
-    from kernelam.scoring.units import token_map, units_name, unlisted
 
     hyps: dict[Weights, dict[str, list[str]]] = {}
     for file in files:
         for line in lines(file):
             lmwt, wip, utt, *found = line.split()
             hyps.setdefault(Weights(int(lmwt), float(wip)), {})[utt] = found
-    directory = DataDir(data)
+    _write(folder, data, hyps, tuned_on, units)
+
+
+def _write(
+    folder: Path,
+    data: Path,
+    hyps: "Mapping[Weights, Transcripts]",
+    tuned_on: Path | None,
+    units: str,
+    systems: "Sequence[System]" = (),
+) -> None:
+    from kernelam.kaldi.datadir import DataDir
+    from kernelam.progress import say
+    from kernelam.scoring.directory import score_directory
+    from kernelam.scoring.units import token_map, units_name, unlisted
+
+    directory, about = DataDir(data), [system._asdict() for system in systems]
     scored = score_directory(
-        folder, directory.text, hyps, directory.utt2spk, tuned_on, token_map(units), units_name(units)
+        folder, directory.text, hyps, directory.utt2spk, tuned_on, token_map(units), units_name(units), about
     )
     if sentence := unlisted(units, directory.text.values()):
         say(sentence)
     click.echo(f"{scored.result.wer_line} {folder}/wer_{scored.weights.name}")
+
+
+@command.command()
+@click.option("--tuned-on", type=PATH, help="A scored combination whose weights are used; default: tune here.")
+@units_option
+@click.argument("data", type=PATH)
+@click.argument("words", type=PATH)
+@click.argument("decoded", nargs=-1, required=True, type=PATH)
+@click.argument("folder", type=PATH)
+def combine(
+    tuned_on: Path | None, units: str, data: Path, words: Path, decoded: tuple[Path, ...], folder: Path
+) -> None:
+    """Decode the lattices of the decode directories DECODED together, and score the result in FOLDER.
+
+    Words are those of least expected errors. Each system has the LM weight and penalty that it was scored with; the
+    weights of two systems are tuned, those of more are equal.
+    """
+    from kernelam.errors import KernelamError
+    from kernelam.scoring.combination import combined, grid, read_systems
+
+    if any(folder.glob("lat.*")):
+        raise KernelamError(f"{folder} has lattices of its own: name a new directory last, for the combination")
+    systems = read_systems(decoded, tuned_on)
+    hyps = combined(systems, words, grid(len(systems), tuned_on))
+    _write(folder, data, hyps, tuned_on, units, systems)
 
 
 @command.command()

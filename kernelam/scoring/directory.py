@@ -7,11 +7,13 @@ scoring_kaldi/best_wer              the %WER line of the chosen point, and its f
 scoring_kaldi/oracle_wer            where the weights come from another set: the same for the best point of this one
 scoring_kaldi/wer_details/          lmwt wip per_utt per_spk ops wer_bootci of the chosen point
 scoring_kaldi/result.json           the chosen point for programs; written last, so that it vouches for the rest
+
+Of a combination the systems' parts are in the names too: wer_<lmwt>_<wip>_3_7, <lmwt>_3_7.txt.
 """
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,7 +32,8 @@ from kernelam.scoring.wer import Transcripts, WerResult, compute_wer, read_trans
 _REFERENCE = "scoring_kaldi/test_filt.txt"
 _BEST = "scoring_kaldi/best_wer"
 _RESULT = "scoring_kaldi/result.json"
-_WEIGHTS = r"(\d+)_(-?\d+(?:\.\d+)?)"
+_PARTS = r"((?:_\d+)*)"
+_WEIGHTS = rf"(\d+)_(-?\d+(?:\.\d+)?){_PARTS}"
 
 
 @dataclass(frozen=True)
@@ -49,11 +52,13 @@ def score_directory(
     tuned_on: str | Path | None = None,
     token_map: TokenMap = list,
     units: str = "words",
+    systems: Sequence[Mapping[str, Any]] = (),
 ) -> Scored:
     """Score the hypotheses of every point and write all files.
 
     `tuned_on` is the scored decode directory whose weights are used; without it they are tuned here. `units` names
-    what `token_map` gives: weights tuned on other units are an error.
+    what `token_map` gives: weights tuned on other units are an error. `systems` are those
+    of a combination, for the result.
     """
     directory = Path(directory)
     if tuned_on is not None and (others := _units_of(Path(tuned_on))) not in (None, units):
@@ -68,7 +73,8 @@ def score_directory(
     boot = bootstrap(points[best])
     record = _record(best, points[best], boot, bootstrap(points[best], utt2spk))
     record |= {"seed": SEED, "replicates": REPLICATES, "tuned_on": str(tuned_on or directory), "units": units}
-    record["oracle"] = {"lmwt": oracle.lmwt, "wip": oracle.wip, **_counts(points[oracle])}
+    record["oracle"] = {**_point(oracle), **_counts(points[oracle])}
+    record |= {"systems": list(systems)} if systems else {}
 
     files = _grid_files(directory, refs, grid, points)
     files[_BEST] = _best_line(directory, best, points[best])
@@ -90,7 +96,7 @@ def read_weights(directory: str | Path) -> Weights:
     match = re.search(rf"wer_{_WEIGHTS}$", " ".join(lines(path)).strip())
     if match is None:
         raise KernelamError(f"{path} does not end with the name of a file wer_<lmwt>_<wip>: score {directory} again")
-    return Weights(int(match[1]), float(match[2]))
+    return Weights(int(match[1]), float(match[2]), tuple(map(int, match[3].split("_")[1:])))
 
 
 def _units_of(directory: Path) -> str | None:
@@ -111,7 +117,7 @@ def read_scored(directory: str | Path) -> WerResult:
 
 
 def _hypotheses(weights: Weights) -> str:
-    return f"scoring_kaldi/penalty_{float(weights.wip)}/{weights.lmwt}.txt"
+    return f"scoring_kaldi/penalty_{float(weights.wip)}/{'_'.join(map(str, [weights.lmwt, *weights.parts]))}.txt"
 
 
 def _grid_files(
@@ -160,16 +166,20 @@ def _record(weights: Weights, result: WerResult, by_utterance: Bootstrap, by_spe
         "utterances": by_utterance.units,
         "speakers": by_speaker.units,
         "missing": list(result.missing),
-        "lmwt": weights.lmwt,
-        "wip": float(weights.wip),
+        **_point(weights),
     }
+
+
+def _point(weights: Weights) -> dict[str, Any]:
+    parts = {"parts": list(weights.parts)} if weights.parts else {}
+    return {"lmwt": weights.lmwt, "wip": float(weights.wip), **parts}
 
 
 def _replace_all(directory: Path, files: Mapping[str, str]) -> None:
     """Write `files`, the result last; what an earlier scoring left goes first, so that no mixture looks finished."""
     for name in (_RESULT, _BEST):
         (directory / name).unlink(missing_ok=True)
-    ours = re.compile(rf"wer_{_WEIGHTS}|scoring_kaldi/(oracle_wer|penalty_-?\d+\.\d+/\d+\.txt)")
+    ours = re.compile(rf"wer_{_WEIGHTS}|scoring_kaldi/(oracle_wer|penalty_-?\d+\.\d+/\d+{_PARTS}\.txt)")
     for path in [*directory.glob("wer_*"), *directory.glob("scoring_kaldi/**/*")]:
         name = path.relative_to(directory).as_posix()
         if ours.fullmatch(name) and name not in files:

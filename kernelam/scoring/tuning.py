@@ -8,18 +8,22 @@ from kernelam.scoring.wer import WerResult
 
 
 class Weights(NamedTuple):
-    """A point of the grid; its name ends the file wer_<lmwt>_<wip>."""
+    """A point of the grid; its name ends the file wer_<lmwt>_<wip>.
+
+    `parts` are those of systems that are combined, 3 and 7 for 0.3 and 0.7; the file is then wer_<lmwt>_<wip>_3_7.
+    """
 
     lmwt: int
     wip: float
+    parts: tuple[int, ...] = ()
 
     @property
     def name(self) -> str:
-        return f"{self.lmwt}_{float(self.wip)}"
+        return "_".join(map(str, [self.lmwt, float(self.wip), *self.parts]))
 
 
 def tune(points: Mapping[Weights, WerResult]) -> Weights:
-    """The point with the fewest errors; among equals the lowest penalty, then the lowest LM weight.
+    """The point with the fewest errors; among equals the lowest penalty, the lowest LM weight, the most even parts.
 
     That is the first minimum in the order in which Kaldi's scoring scripts list their points. (Kaldi compares rates
     rounded to two decimals, so that above 10,000 words it may take an earlier point with an error more.)
@@ -28,7 +32,7 @@ def tune(points: Mapping[Weights, WerResult]) -> Weights:
         raise KernelamError("there is no point to choose weights from: the grid is empty")
     if len({result.total.ref_words for result in points.values()}) > 1:
         raise KernelamError("the points of the grid were scored on different references; score them in mode all")
-    return Weights(*min(points, key=lambda w: (points[w].total.errors, w[1], w[0])))
+    return min(points, key=lambda w: (points[w].total.errors, w.wip, w.lmwt, max(w.parts, default=0), w.parts))
 
 
 def edges(best: Weights, points: Mapping[Weights, WerResult]) -> list[str]:
