@@ -90,7 +90,7 @@ def _lattices(folder: Path, words: Path) -> Iterator[tuple[str, Lattice]]:
         path = folder / f"lat.{job}.gz"
         for utt, lattice in read_lattices(path):
             if utt in seen:
-                raise KernelamError(f"{path}: utterance {utt} is in another lattice file of {folder} too; decode again")
+                raise KernelamError(f"{path}: utterance {utt} is also in an earlier file of {folder}")
             vocabulary.spell(np.unique(lattice.word[lattice.word > 0]).tolist(), path, utt)
             seen.add(utt)
             yield utt, lattice

@@ -25,6 +25,11 @@ def test_ties_go_to_the_lowest_penalty_then_the_lowest_weight() -> None:
     assert tune(dict(reversed(grid.items()))) == Weights(8, 0.5)
 
 
+def test_ties_of_combinations_go_to_the_most_even() -> None:
+    grid = {Weights(1, 0.0, (part, 10 - part)): points({(1, 0.0): 20})[Weights(1, 0.0)] for part in (1, 3, 6, 4, 9)}
+    assert tune(grid).parts == (4, 6)
+
+
 def test_choice_on_a_real_grid(corpora: Path) -> None:
     """Two points of the grid tie; `best` holds the one Kaldi's best_wer.sh took."""
     folder = corpora / "kaldi-iban/exp/gmm/decode_dev"
@@ -40,6 +45,7 @@ def test_choice_on_a_real_grid(corpora: Path) -> None:
 def test_name() -> None:
     assert Weights(7, 0.0).name == "7_0.0"
     assert Weights(12, 1).name == "12_1.0"
+    assert Weights(1, 0.0, (3, 7)).name == "1_0.0_3_7"
 
 
 def test_edges() -> None:
