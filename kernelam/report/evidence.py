@@ -1,6 +1,7 @@
 """What model and decode directories tell beside their results: how training went, what was selected, which words."""
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,13 +68,16 @@ def read_selection(folder: Path) -> Selection | None:
         columns = {name: [float(value) for value in told[name]] for name in Selection.__annotations__}
         if not len(columns["kept"]) == len(columns["survival"]) == len(columns["chance"]):
             raise ValueError("its rounds differ in number")
+        for name, values in columns.items():
+            if not values or not all(0 <= value < math.inf for value in values):
+                raise ValueError(f"{name} is not a list of numbers from 0 on")
     except (ValueError, TypeError, KeyError) as error:
         raise KernelamError(f"{path} is damaged: {_said(error)}") from None
     return Selection([int(size) for size in columns.pop("kept")], **columns)
 
 
 def _finite(value: Any) -> float | None:
-    return None if value is None else float(value)
+    return None if value is None or not math.isfinite(value) else float(value)
 
 
 def _said(error: Exception) -> str:

@@ -65,7 +65,7 @@ def _number(value: float) -> str:
         digits, power = f"{value:.0e}".split("e")
         raised = f"10{str(int(power)).translate(_SUPERSCRIPT)}"
         return raised if digits == "1" else f"{digits}·{raised}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.12g}"
+    return (f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.12g}").replace("-", "−")
 
 
 def _dashes(dashed: bool) -> str:
@@ -78,6 +78,7 @@ class Plot:
     def __init__(self, x: Axis, y: Axis) -> None:
         self.x, self.y = x, y
         self._parts: list[str] = []
+        self._labels: list[str] = []  # above all marks
 
     def _place(self, x: float, y: float) -> tuple[float, float]:
         across = _LEFT + self.x.share(x) * (_WIDTH - _LEFT - _RIGHT)
@@ -90,10 +91,11 @@ class Plot:
     def mark(self, shape: str, x: float, y: float, colour: int, title: str, label: str = "") -> None:
         """`title` is shown where the pointer rests; `label` always, beside the mark."""
         across, up = self._place(x, y)
-        text = f'<text x="6" y="-5">{escape(label)}</text>' if label else ""
+        if label:
+            self._labels.append(f'<text x="{across + 6:.1f}" y="{up - 5:.1f}">{escape(label)}</text>')
         self._parts.append(
             f'<g class="c{colour % COLOURS}" transform="translate({across:.1f} {up:.1f})">'
-            f'<title>{escape(title)}</title><path class="{shape}" d="{_SHAPES[shape]}"/>{text}</g>'
+            f'<title>{escape(title)}</title><path class="{shape}" d="{_SHAPES[shape]}"/></g>'
         )
 
     def cell(self, x: float, y: float, depth: float, title: str) -> None:
@@ -118,7 +120,7 @@ class Plot:
         frame.append(f'<text x="2" y="14">{escape(self.y.name)}</text>')
         return (
             f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(name)}">'
-            + "".join(frame + self._parts)
+            + "".join(frame + self._parts + self._labels)
             + "</svg>"
         )
 
@@ -127,14 +129,18 @@ def figure(plot: Plot, caption: str) -> str:
     return f"<figure>{plot.svg(caption)}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
-def legend(entries: Iterable[tuple[str, int, str]]) -> str:
-    """Of shapes, or "line" and "dashed", with colours."""
+def figures(drawn: Sequence[str], keys: Iterable[tuple[str, int, str]] = ()) -> str:
+    """Side by side under a legend of `keys`: shape, or "line" or "dashed", colour, text. Empty without figures."""
+    return f'{_legend(keys)}<div class="figures">{"".join(drawn)}</div>' if drawn else ""
+
+
+def _legend(keys: Iterable[tuple[str, int, str]]) -> str:
     items = []
-    for shape, colour, text in entries:
+    for shape, colour, text in keys:
         if shape in _SHAPES:
             drawn, middle = f'<path class="{shape}" d="{_SHAPES[shape]}"/>', -12 if shape == "triangle" else 0
         else:
             drawn, middle = f'<polyline points="-12,0 12,0"{_dashes(shape == "dashed")}/>', 0
         view = f'viewBox="-14 {middle - 8} 28 16" aria-hidden="true"'
         items.append(f'<li><svg class="key c{colour % COLOURS}" {view}>{drawn}</svg>{escape(text)}</li>')
-    return f'<ul class="legend">{"".join(items)}</ul>'
+    return f'<ul class="legend">{"".join(items)}</ul>' if items else ""

@@ -4,8 +4,27 @@ from html import escape
 from pathlib import Path
 
 from kernelam.files import replacing
+from kernelam.report.charts import correlations, cost, features, inputs, learning, survival
+from kernelam.report.figures import COLOURS
+from kernelam.report.mistakes import alignments, speakers, words
 from kernelam.report.results import Results
-from kernelam.report.sections import SECTIONS
+from kernelam.report.sections import conditions, errors, failed, training
+
+SECTIONS = [
+    conditions,
+    errors,
+    training,
+    cost,
+    learning,
+    correlations,
+    features,
+    survival,
+    inputs,
+    speakers,
+    words,
+    alignments,
+    failed,
+]
 
 _LIGHT = (
     "--paper:#fff;--ink:#1b1f24;--quiet:#57606a;--rule:#d5dae0;--band:#f4f6f8;--wrong:#b42318;--added:#0a5cad;"
@@ -19,18 +38,18 @@ _STYLE = f"""
 :root {{ color-scheme: light dark; {_LIGHT} }}
 @media screen and (prefers-color-scheme: dark) {{ :root {{ {_DARK} }} }}
 * {{ box-sizing: border-box; }}
-body {{ margin: 0 auto; padding: 1rem; max-width: 1240px; background: var(--paper); color: var(--ink);
+body {{ margin: 0 auto; padding: 1rem; max-width: 1400px; background: var(--paper); color: var(--ink);
   font: 16px/1.5 system-ui, sans-serif; overflow-wrap: anywhere; }}
 h1 {{ font-size: 1.7rem; line-height: 1.2; margin: .5rem 0; }}
 h2 {{ font-size: 1.25rem; margin: 2.2rem 0 .3rem; }}
 h3 {{ font-size: 1rem; margin: 1rem 0 .3rem; }}
 p {{ margin: .3rem 0 .8rem; max-width: 75ch; }}
 small, figcaption, .conditions, .legend {{ color: var(--quiet); font-size: .875rem; }}
-.conditions {{ padding-left: 1.1rem; margin: .3rem 0; }}
+ul {{ padding-left: 1.2rem; margin: .3rem 0; }}
 .scroll {{ overflow-x: auto; }}
 table {{ border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; overflow-wrap: normal; }}
 th, td {{ padding: .35rem .6rem; text-align: right; vertical-align: top; border-bottom: 1px solid var(--rule); }}
-th {{ font-weight: 600; vertical-align: bottom; }}
+th {{ font-weight: 600; vertical-align: bottom; min-width: 4.5em; }}
 td {{ white-space: nowrap; }}
 th:first-child, td:first-child {{ text-align: left; padding-left: 0; }}
 td:first-child {{ white-space: normal; min-width: 11rem; }}
@@ -41,18 +60,20 @@ tbody tr:nth-child(even) {{ background: var(--band); }}
 .figures {{ display: grid; gap: 1rem 2rem; grid-template-columns: repeat(auto-fill, minmax(min(100%, 340px), 1fr)); }}
 figure {{ margin: 0; break-inside: avoid; max-width: 480px; }}
 svg {{ display: block; width: 100%; height: auto; overflow: visible; }}
-svg text {{ font: 12px system-ui, sans-serif; fill: var(--ink); }}
+svg text {{ font: 12px system-ui, sans-serif; fill: var(--ink); stroke: var(--paper); stroke-width: 3px;
+  paint-order: stroke; }}
 polyline, .cross {{ fill: none; stroke: currentColor; stroke-width: 2; }}
 .dot, .triangle, rect {{ fill: currentColor; }}
 .axis, .rule {{ fill: none; stroke: var(--quiet); }}
 .rule {{ stroke: var(--rule); }}
-{"".join(f".c{n} {{ color: var(--s{n}); }} " for n in range(8))}
+{"".join(f".c{n} {{ color: var(--s{n}); }} " for n in range(COLOURS))}
 .legend {{ display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; list-style: none; padding: 0; margin: .3rem 0; }}
 .legend li {{ display: flex; align-items: center; gap: .4rem; }}
 .key {{ width: 28px; flex: none; }}
 del {{ color: var(--wrong); text-decoration: line-through; }}
 ins {{ color: var(--added); text-decoration: underline; }}
 del, ins {{ font-weight: 600; }}
+span:has(del) {{ background: var(--band); border-radius: 3px; padding: 0 .2em; }}
 .utterance {{ break-inside: avoid; }}
 summary {{ cursor: pointer; }}
 pre {{ overflow-x: auto; background: var(--band); padding: .6rem; font-size: .8125rem; }}
@@ -61,7 +82,10 @@ pre {{ overflow-x: auto; background: var(--band); padding: .6rem; font-size: .81
   .scroll {{ overflow: visible; }}
   table {{ font-size: 7.5pt; }}
   th, td {{ padding: .15rem .3rem; white-space: normal; }}
-  td:first-child {{ min-width: 0; }}
+  th {{ min-width: 0; }}
+  td:first-child {{ min-width: 8em; }}
+  td:last-child {{ overflow-wrap: anywhere; }}
+  .conditions::details-content {{ content-visibility: visible; height: auto; }}
   tr {{ break-inside: avoid; }}
   h2 {{ break-after: avoid; }}
   .figures {{ grid-template-columns: 1fr 1fr; }}

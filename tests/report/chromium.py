@@ -1,12 +1,13 @@
 """A headless Chromium driven through its debugging pipe: messages are JSON, each ended by a zero byte."""
 
-import base64
 import json
 import os
+import select
 import subprocess
 from pathlib import Path
 from typing import Any
 
+TIMEOUT = 60
 FLAGS = [
     "--headless",
     "--no-sandbox",
@@ -50,9 +51,9 @@ class Chromium:
 
     def _read(self) -> dict[str, Any]:
         while b"\0" not in self._rest:
-            more = os.read(self._in, 1 << 16)
-            if not more:
-                raise EOFError("the browser has ended")
+            ready, _, _ = select.select([self._in], [], [], TIMEOUT)
+            more = os.read(self._in, 1 << 16) if ready else b""
+            assert more, "the browser has ended" if ready else f"the browser was silent for {TIMEOUT} s"
             self._rest += more
         message, self._rest = self._rest.split(b"\0", 1)
         return json.loads(message)
@@ -71,13 +72,10 @@ class Chromium:
     def open(self, page: Path, width: int) -> None:
         metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
         self.call("Emulation.setDeviceMetricsOverride", **metrics)
+        before = len(self.events)
         self.call("Page.navigate", url=page.resolve().as_uri())
-        while not any(event["method"] == "Page.loadEventFired" for event in self.events):
+        while not any(event["method"] == "Page.loadEventFired" for event in self.events[before:]):
             self.events.append(self._read())
 
     def value(self, expression: str) -> Any:
         return self.call("Runtime.evaluate", expression=expression, returnByValue=True)["result"].get("value")
-
-    def screenshot(self, path: Path) -> None:
-        picture = self.call("Page.captureScreenshot", captureBeyondViewport=True)["data"]
-        path.write_bytes(base64.b64decode(picture))

@@ -1,0 +1,77 @@
+"""What the best system of a report gets wrong: speakers, words, utterances."""
+
+from collections import Counter
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from statistics import fmean
+
+from kernelam.report.evidence import Pairs, read_alignments, read_speakers
+from kernelam.report.results import Results
+from kernelam.report.sections import rate_of, section, table, title_of
+from kernelam.scoring.details import EMPTY
+
+UTTERANCES, SPEAKERS, WORDS = 200, 20, 15  # the worst that are listed
+
+
+def _best(results: Results) -> tuple[str, Path]:
+    """The first run of the experiment with the fewest errors, and its decode directory."""
+    number, runs = min(enumerate(results.experiments), key=lambda one: fmean(map(rate_of, one[1])))
+    return title_of(number, runs[0]), runs[0].folder / f"decode_{results.sets[1]}"
+
+
+def speakers(results: Results) -> str:
+    name, decoded = _best(results)
+    reference = results.reference[0].folder / decoded.name
+    theirs = {one.name: one.errors for one in read_speakers(reference)}  # of the same words
+    found = [one for one in read_speakers(decoded) if one.words]
+    worst = sorted(found, key=lambda one: -one.errors / one.words)[:SPEAKERS]
+    rows = []
+    for one in worst:
+        counts = (one.utterances, one.words, one.substitutions, one.deletions, one.insertions)
+        rates = (f"{100 * errors / one.words:.2f}" for errors in (one.errors, theirs.get(one.name, 0)))
+        rows.append([one.name, *map(str, counts), *rates])
+    header = ["speaker", "utterances", "words", "sub", "del", "ins", "WER %", "baseline's"]
+    if reference == decoded:
+        header, rows = header[:-1], [row[:-1] for row in rows]
+    return section("Worst speakers", f"Of {name}: {len(worst)} of {len(found)}.", table(header, rows))
+
+
+def words(results: Results) -> str:
+    name, decoded = _best(results)
+    pairs = Counter(pair for aligned in read_alignments(decoded).values() for pair in aligned)
+    wrong = [(ref, hyp, str(count)) for (ref, hyp), count in pairs.most_common() if ref != hyp]
+    kinds: list[tuple[list[str], Sequence[Sequence[str]]]] = [
+        (["word", "taken for", "times"], [row for row in wrong if EMPTY not in row]),
+        (["deleted", "times"], [(ref, count) for ref, hyp, count in wrong if hyp == EMPTY]),
+        (["inserted", "times"], [(hyp, count) for ref, hyp, count in wrong if ref == EMPTY]),
+    ]
+    tables = "".join(table(header, rows[:WORDS]) for header, rows in kinds if rows)
+    note = f"Of {name}: at most {WORDS} of each kind."
+    return section("Most confused words", note, f'<div class="beside">{tables}</div>' if tables else "")
+
+
+def alignments(results: Results) -> str:
+    name, decoded = _best(results)
+    found = read_alignments(decoded)
+    wrong = {utt: sum(ref != hyp for ref, hyp in pairs) for utt, pairs in found.items()}
+    worst = sorted((utt for utt in found if wrong[utt]), key=lambda utt: -wrong[utt])
+    if not worst:
+        return ""
+    shown = [_aligned(utt, wrong[utt], found[utt]) for utt in worst[:UTTERANCES]]
+    key = "<p><del>deleted</del>, <ins>inserted</ins>, <span><del>word</del> <ins>taken for</ins></span></p>"
+    count = f"{len(worst)} of {len(found)} utterances have errors"
+    if len(worst) > UTTERANCES:
+        count += f", of which the {UTTERANCES} with the most are shown"
+    folded = f"<details><summary>{len(shown)} utterances</summary>{''.join(shown)}</details>"
+    return section("Alignments", f"Of {name}: {count}, those with the most first.", key, folded)
+
+
+def _aligned(utt: str, wrong: int, pairs: Pairs) -> str:
+    words = []
+    for ref, hyp in pairs:
+        removed = f"<del>{escape(ref)}</del>" if ref not in (EMPTY, hyp) else ""
+        added = f"<ins>{escape(hyp)}</ins>" if hyp not in (EMPTY, ref) else ""
+        words.append(f"<span>{removed} {added}</span>" if removed and added else removed or added or escape(ref))
+    counts = f"{wrong} wrong, {sum(ref != EMPTY for ref, _ in pairs)} words"
+    return f'<p class="utterance"><b>{escape(utt)}</b> <small>{counts}</small><br>{" ".join(words)}</p>'

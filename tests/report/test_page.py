@@ -1,0 +1,281 @@
+"""The page of results, made of small experiments."""
+
+import json
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from statistics import correlation
+
+import pytest
+from chromium import Chromium
+from test_results import DNN, GMM, PROVENANCE, REFS, UTT2SPK, experiment
+
+from kernelam.errors import KernelamError
+from kernelam.report.evidence import read_alignments, read_epochs, read_selection, read_speakers
+from kernelam.report.figures import Axis, Plot
+from kernelam.report.page import write_page
+from kernelam.report.results import read_results
+from kernelam.scoring.directory import score_directory
+from kernelam.scoring.tuning import Weights
+
+VOID = {"meta", "br", "path", "polyline"}
+KERNEL = {
+    "kind": "kernel",
+    "config": {"kernel": {"name": "gaussian", "sigma": 1.0}, "features": 1000, "bottleneck": 0},
+    "input": {"context": [1, 1], "dim": 6},
+    "training": {
+        "frames": 5000,
+        "seconds": 20.0,
+        "epochs": 3,
+        "search_frames": 1000,
+        "options": {"rates": [1.0], "seed": 1, "metric": "ce"},
+        "settings": {"selection": "3"},
+        "data": [],
+    },
+}
+EPOCHS = [
+    {"epoch": 0, "search": [], "ce": 5.0},
+    {"epoch": 1, "ce": 2.5, "kept": True, "halved": False},
+    {"epoch": 2, "ce": None, "kept": False, "halved": True},
+    {"epoch": 3, "ce": 2.25, "kept": True, "halved": True},
+]
+SELECTION = {"kept": [10, 20], "survival": [0.75, 1.0], "chance": [0.004, 1], "input_weights": [0, 1, 2, 1, 1, 1]}
+
+
+def kernel(folder: Path, features: int, ce: float, wrong: int) -> Path:
+    about = json.loads(json.dumps(KERNEL))
+    about["config"]["features"] = about["training"]["settings"]["num_features"] = features
+    about["heldout"] = {"ce": ce, "entropy": 1.0, "erll": ce + 1.0, "frame_error": 0.5}
+    experiment(folder, about, wrong)
+    (folder / "epochs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in EPOCHS))
+    (folder / "selection.json").write_text(json.dumps(SELECTION))
+    return folder
+
+
+@pytest.fixture
+def few(tmp_path: Path) -> list[Path]:
+    return [experiment(tmp_path / "gmm", GMM, 20), experiment(tmp_path / "dnn", DNN, 4)]
+
+
+@pytest.fixture
+def many(tmp_path: Path, few: list[Path]) -> list[Path]:
+    sizes = {1000: (2.5, 8), 2000: (2.25, 5), 4000: (2.2, 6)}
+    return few + [kernel(tmp_path / f"k{n}", n, ce, wrong) for n, (ce, wrong) in sizes.items()]
+
+
+def page_of(folders: list[Path], title: str = "A title", failures: dict[str, list[str]] | None = None) -> Path:
+    path = folders[0].parent / "report.html"
+    write_page(path, read_results(title, folders, folders[0], failures=failures))
+    return path
+
+
+class Elements(HTMLParser):
+    """Counts elements, collects texts by the innermost element, and insists that what is opened is closed."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.found: list[tuple[str, str]] = []
+        self.counts: dict[str, int] = {}
+        self.feed(page.read_text())
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.counts[tag] = self.counts.get(tag, 0) + 1
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag in VOID
+
+    def handle_endtag(self, tag: str) -> None:
+        assert tag == self.open.pop()
+
+    def handle_data(self, data: str) -> None:
+        self.found.append((self.open[-1] if self.open else "", data))
+
+    def texts(self, tag: str) -> list[str]:
+        return [text for name, text in self.found if name == tag]
+
+
+def test_sections_are_those_of_which_there_are_data(few: list[Path], many: list[Path]) -> None:
+    always = ["Error rates", "Metrics and training", "Error rate against training time"]
+    mistakes = ["Worst speakers", "Most confused words", "Alignments"]
+    assert Elements(page_of(few)).texts("h2") == always + mistakes
+    assert Elements(page_of(many)).texts("h2") == [
+        *always,
+        "Learning curves",
+        "Which metric foretells the error rate",
+        "Number of features",
+        "Survival of selected features",
+        "Weights of the inputs",
+        *mistakes,
+    ]
+    three_metrics = Elements(page_of(many[:-1])).texts("h2")
+    assert "Number of features" in three_metrics
+    assert "Which metric foretells the error rate" not in three_metrics
+    assert "Number of features" not in Elements(page_of(many[:3])).texts("h2")
+
+
+def test_numbers_are_those_of_the_inputs(many: list[Path]) -> None:
+    page = Elements(page_of(many, failures={"cell 3": ["out of <memory>"]}))
+    cells = page.texts("td")
+    assert page.texts("strong") == ["50.00", "10.00", "20.00", "12.50", "15.00"] * 2
+    assert cells[0] == "1 · GMM, 300 Gaussians"
+    assert {"12,345", "5,000", "3", "2.250", "3.250", "2 × 1,000", "61"} <= set(cells)
+    titles = page.texts("title")
+    assert titles[0] == "A title"
+    assert "3 · Gaussian kernel, 1000 selected features (k1000): training, seconds 20, test WER % 20.00" in titles
+    # of each of three kernels: the revert that diverged, and both halvings
+    assert titles.count("epoch 2: diverged, reverted") == titles.count("epoch 2: diverged, rate halved") == 3
+    assert titles.count("epoch 3: CE 2.2500, rate halved") == titles.count("epoch 1: CE 2.5000") == 3
+    assert titles.count("round 1: of 10 kept, 75.0 % survive") == 3
+    assert titles.count("frame -1, coordinate 1: 1.00") == titles.count("frame 0, coordinate 0: 2.00") == 3
+    ces, rates = [1.2345, 2.5, 2.25, 2.2], [10, 20, 12.5, 15]
+    captions = page.texts("figcaption")
+    assert f"CE: r = {correlation(ces, rates):.2f}, n = 4" in captions
+    assert page.texts("pre") == ["out of <memory>"]
+    assert {"Learning curves", "Failed"} <= set(page.texts("h2"))
+
+
+def test_mistakes_are_those_of_the_best_system(tmp_path: Path, few: list[Path]) -> None:
+    hyps = {utt: words[:] for utt, words in REFS.items()}
+    hyps["s0-00"], hyps["s0-02"], hyps["s1-01"] = ["one", "too"], ["<b>", "one", "too"], ["two"]
+    score_directory(few[1] / "decode_test", REFS, {Weights(9, 0.5): hyps}, UTT2SPK, tuned_on=few[1] / "decode_dev")
+    page = page_of(few)
+    text, elements = page.read_text(), Elements(page)
+    speakers = text[text.index("Worst speakers") : text.index("Most confused words")]
+    rows = [re.findall(r"<td>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", speakers)][1:]
+    assert rows == [
+        ["s0", "10", "20", "2", "0", "1", "15.00", "50.00"],
+        ["s1", "10", "20", "0", "1", "0", "5.00", "50.00"],
+    ]
+    assert "<tr><td>two</td><td>too</td><td>2</td></tr>" in text
+    assert "<tr><td>&lt;b&gt;</td><td>1</td></tr>" in text
+    assert "3 of 20 utterances have errors" in text
+    assert elements.texts("b") == ["s0-02", "s0-00", "s1-01"]
+    assert elements.texts("small")[0] == "2 wrong, 2 words"
+    assert "<br><ins>&lt;b&gt;</ins> one <span><del>two</del> <ins>too</ins></span></p>" in text
+    assert "<br><del>one</del> two</p>" in text
+
+
+def test_only_the_worst_utterances_are_shown(few: list[Path]) -> None:
+    refs = {f"s-{n:03d}": ["a"] * 3 for n in range(210)}
+    hyps = {utt: ["b"] * (1 if number < 10 else 3) for number, utt in enumerate(refs)}
+    for folder in few:
+        for part in ("dev", "test"):
+            speakers = dict.fromkeys(refs, "s")
+            score_directory(
+                folder / f"decode_{part}",
+                refs,
+                {Weights(9, 0.5): hyps},
+                speakers,
+                folder / "decode_dev" if part == "test" else None,
+            )
+    page = Elements(page_of(few))
+    assert len(page.texts("b")) == 200
+    assert any(
+        "210 of 210 utterances have errors, of which the 200 with the most are shown" in t for t in page.texts("p")
+    )
+
+
+def test_texts_of_files_are_not_markup(tmp_path: Path) -> None:
+    evil = '<script>alert("1")</script>&amp;'
+    about = {**DNN, "config": {**DNN["config"], "activation": evil}}
+    folders = [experiment(tmp_path / "gmm", GMM, 20), experiment(tmp_path / "<i>&", about, 4)]
+    record = json.loads((folders[1] / "model.json").read_text())
+    record["provenance"] = {**PROVENANCE, "git": evil}
+    (folders[1] / "model.json").write_text(json.dumps(record))
+    path = page_of(folders, evil, {evil: [evil]})
+    page, text = Elements(path), path.read_text()
+    assert "script" not in page.counts
+    assert "i" not in page.counts
+    assert [*page.texts("h1"), *page.texts("h3"), *page.texts("pre")] == [evil] * 3
+    assert f"2 · DNN, 4 × 1000 {evil}" in page.texts("td")
+    assert not re.search(r"https?:|src=|url\(|@import|href=|javascript", text)
+
+
+def test_damaged_stories_are_sentences(tmp_path: Path) -> None:
+    folder = kernel(tmp_path / "k", 1000, 2.0, 3)
+    for text in ('{"epoch": 0', '{"epoch": 0}', "[1]", '{"epoch": 0, "ce": "low"}'):
+        (folder / "epochs.jsonl").write_text(text)
+        with pytest.raises(KernelamError, match=r"epochs\.jsonl is damaged: "):
+            read_epochs(folder)
+    for change in (
+        {"kept": [1]},
+        {"survival": None},
+        {"chance": ["x", 1]},
+        {"input_weights": []},
+        {"chance": [-1, 1]},
+        {"survival": [float("nan"), 1]},
+    ):
+        (folder / "selection.json").write_text(json.dumps(SELECTION | change))
+        with pytest.raises(KernelamError, match=r"selection\.json is damaged: "):
+            read_selection(folder)
+    details = folder / "decode_test/scoring_kaldi/wer_details"
+    (details / "per_utt").write_text("u ref a b\nu hyp a\n")
+    with pytest.raises(KernelamError, match=r"the columns of u differ in number; score .*decode_test again"):
+        read_alignments(folder / "decode_test")
+    (details / "per_spk").write_text("SPEAKER id\ns raw 1 2\nSUM raw 1 2\n")
+    with pytest.raises(KernelamError, match="per_spk is damaged: score"):
+        read_speakers(folder / "decode_test")
+
+
+@pytest.mark.parametrize(
+    ("axis", "ticks"),
+    [
+        (Axis("", 16.77, 17.56), [16.8, 17.0, 17.2, 17.4]),
+        (Axis("", 0.86, 3.14, whole=True), [1, 2, 3]),
+        (Axis("", 450, 2100, log=True), [500, 1000, 2000]),
+        (Axis("", 3e-21, 1.0, log=True), [1e-18, 1e-15, 1e-12, 1e-9, 1e-6, 1e-3, 1.0]),
+        (Axis("", 98, 105, log=True), [98, 100, 102, 104]),
+    ],
+)
+def test_ticks(axis: Axis, ticks: list[float]) -> None:
+    assert sorted(axis.ticks) == pytest.approx(ticks, rel=1e-9)
+
+
+def test_marks_are_where_their_values_are() -> None:
+    plot = Plot(Axis("x", 1, 100, log=True), Axis("y", 0, 4))
+    plot.line([(1, 0), (10, 2), (100, 4)], 0)
+    points = [tuple(map(float, p.split(","))) for p in re.findall(r'points="(.*?)"', plot.svg(""))[0].split()]
+    (left, bottom), middle, (right, top) = points
+    assert left < right
+    assert bottom > top
+    assert middle == pytest.approx(((left + right) / 2, (top + bottom) / 2))
+
+
+def test_command_writes_both(tmp_path: Path, few: list[Path], kernelam: Callable) -> None:
+    command = ["report", "--title", "T", "--baseline", few[0], "--output", tmp_path / "out/RESULTS.md", *few]
+    assert kernelam(*command).returncode == 0
+    assert Elements(tmp_path / "out/report.html").texts("h1") == ["T"]
+    assert kernelam(*command, "--html", tmp_path / "page.html").returncode == 0
+    assert (tmp_path / "page.html").read_bytes() == (tmp_path / "out/report.html").read_bytes()
+    clash = kernelam(*command, "--html", tmp_path / "out/RESULTS.md")
+    assert (clash.returncode, "cannot hold both" in clash.stderr) == (1, True)
+
+
+def test_in_a_browser(tmp_path: Path, many: list[Path], need_program: Callable[[str], str]) -> None:
+    long = "x" * 300
+    page = page_of(many, failures={long: [long]})
+    with Chromium(need_program("chromium"), tmp_path / "profile") as browser:
+        for width in (390, 1440):
+            browser.open(page, width)
+            browser.value("document.querySelectorAll('details').forEach(one => one.open = true)")
+            assert browser.value("document.documentElement.scrollWidth <= innerWidth"), width
+            assert browser.value("innerWidth") == width
+            sizes = "[...document.querySelectorAll('figure svg')].map(one => one.getBoundingClientRect())"
+            drawn = browser.value(f"{sizes}.map(one => [one.left, one.right, one.height])")
+            assert len(drawn) == 1 + 3 + 5 + 2 + 3 + 3
+            assert all(left >= 0 and right <= width and height > 100 for left, right, height in drawn)
+            # text of figures, as it is scaled, is no smaller than small print
+            assert browser.value(f"Math.min(...{sizes}.map(one => 12 * one.width / 360))") >= 11
+    of = {
+        name: [e["params"] for e in browser.events if e["method"] == name]
+        for name in {e["method"] for e in browser.events}
+    }
+    assert [request["request"]["url"] for request in of["Network.requestWillBeSent"]] == [page.as_uri()] * 2
+    for name in ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown"):
+        assert name not in of
