@@ -8,6 +8,7 @@ from html import escape
 COLOURS = 8
 _WIDTH, _HEIGHT = 360, 250
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 14, 28, 42
+_CLEAR = 12.0  # distance at which a label does not touch a mark
 _SHAPES = {
     "dot": "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0Z",
     "cross": "M-5-5L5 5M-5 5L5-5",
@@ -78,7 +79,8 @@ class Plot:
     def __init__(self, x: Axis, y: Axis) -> None:
         self.x, self.y = x, y
         self._parts: list[str] = []
-        self._labels: list[str] = []  # above all marks
+        self._marks: list[tuple[float, float]] = []
+        self._labels: list[tuple[float, float, str]] = []
 
     def _place(self, x: float, y: float) -> tuple[float, float]:
         across = _LEFT + self.x.share(x) * (_WIDTH - _LEFT - _RIGHT)
@@ -91,8 +93,9 @@ class Plot:
     def mark(self, shape: str, x: float, y: float, colour: int, title: str, label: str = "") -> None:
         """`title` is shown where the pointer rests; `label` always, beside the mark."""
         across, up = self._place(x, y)
+        self._marks.append((across, up))
         if label:
-            self._labels.append(f'<text x="{across + 6:.1f}" y="{up - 5:.1f}">{escape(label)}</text>')
+            self._labels.append((across, up, label))
         self._parts.append(
             f'<g class="c{colour % COLOURS}" transform="translate({across:.1f} {up:.1f})">'
             f'<title>{escape(title)}</title><path class="{shape}" d="{_SHAPES[shape]}"/></g>'
@@ -105,6 +108,13 @@ class Plot:
             f'<rect class="c0" x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" height="{bottom - top:.1f}"'
             f' fill-opacity="{depth:.2f}"><title>{escape(title)}</title></rect>'
         )
+
+    def _label(self, x: float, y: float, text: str) -> str:
+        """At the first corner of its mark that is clear of the other marks, or as clear as there is."""
+        others = [mark for mark in self._marks if mark != (x, y)]
+        corners = [(x + across, y + up) for up in (-9, 9) for across in (10, -10)]
+        best = max(corners, key=lambda corner: min([_CLEAR, *(math.dist(corner, mark) for mark in others)]))
+        return f'<text x="{best[0]:.1f}" y="{best[1] + 4:.1f}" text-anchor="middle">{escape(text)}</text>'
 
     def svg(self, name: str) -> str:
         bottom, middle = _HEIGHT - _BOTTOM, (_LEFT + _WIDTH - _RIGHT) / 2
@@ -120,7 +130,7 @@ class Plot:
         frame.append(f'<text x="2" y="14">{escape(self.y.name)}</text>')
         return (
             f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(name)}">'
-            + "".join(frame + self._parts + self._labels)
+            + "".join(frame + self._parts + [self._label(*label) for label in self._labels])
             + "</svg>"
         )
 

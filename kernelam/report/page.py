@@ -53,6 +53,7 @@ th {{ font-weight: 600; vertical-align: bottom; min-width: 4.5em; }}
 td {{ white-space: nowrap; }}
 th:first-child, td:first-child {{ text-align: left; padding-left: 0; }}
 td:first-child {{ white-space: normal; min-width: 11rem; }}
+td:last-child {{ white-space: normal; }}
 tbody tr:nth-child(even) {{ background: var(--band); }}
 .beside {{ display: flex; flex-wrap: wrap; gap: 1rem 3rem; align-items: flex-start; }}
 .beside > * {{ max-width: 100%; }}
@@ -60,8 +61,7 @@ tbody tr:nth-child(even) {{ background: var(--band); }}
 .figures {{ display: grid; gap: 1rem 2rem; grid-template-columns: repeat(auto-fill, minmax(min(100%, 340px), 1fr)); }}
 figure {{ margin: 0; break-inside: avoid; max-width: 480px; }}
 svg {{ display: block; width: 100%; height: auto; overflow: visible; }}
-svg text {{ font: 12px system-ui, sans-serif; fill: var(--ink); stroke: var(--paper); stroke-width: 3px;
-  paint-order: stroke; }}
+svg text {{ font: 12px system-ui, sans-serif; fill: var(--ink); }}
 polyline, .cross {{ fill: none; stroke: currentColor; stroke-width: 2; }}
 .dot, .triangle, rect {{ fill: currentColor; }}
 .axis, .rule {{ fill: none; stroke: var(--quiet); }}
@@ -77,6 +77,7 @@ span:has(del) {{ background: var(--band); border-radius: 3px; padding: 0 .2em; }
 .utterance {{ break-inside: avoid; }}
 summary {{ cursor: pointer; }}
 pre {{ overflow-x: auto; background: var(--band); padding: .6rem; font-size: .8125rem; }}
+@page {{ size: landscape; margin: 15mm; }}
 @media print {{
   body {{ padding: 0; max-width: none; font-size: 10pt; }}
   .scroll {{ overflow: visible; }}
@@ -88,7 +89,7 @@ pre {{ overflow-x: auto; background: var(--band); padding: .6rem; font-size: .81
   .conditions::details-content {{ content-visibility: visible; height: auto; }}
   tr {{ break-inside: avoid; }}
   h2 {{ break-after: avoid; }}
-  .figures {{ grid-template-columns: 1fr 1fr; }}
+  .figures {{ grid-template-columns: 1fr 1fr 1fr; }}
 }}
 """
 

@@ -247,6 +247,17 @@ def test_marks_are_where_their_values_are() -> None:
     assert middle == pytest.approx(((left + right) / 2, (top + bottom) / 2))
 
 
+def test_labels_keep_clear_of_marks() -> None:
+    plot = Plot(Axis("", 0, 300), Axis("", 0, 180))  # a unit is a point
+    plot.mark("dot", 100, 100, 0, "", "first")
+    plot.mark("dot", 110, 108, 0, "")
+    alone, (mark, other) = Plot(plot.x, plot.y), re.findall(r"translate\((\S+) (\S+)\)", plot.svg(""))
+    alone.mark("dot", 100, 100, 0, "", "first")
+    label = r'x="(\S+)" y="(\S+)" text-anchor="middle">first'
+    assert float(re.search(label, alone.svg(""))[1]) > float(mark[0])  # type: ignore[index]
+    assert float(re.search(label, plot.svg(""))[1]) < float(mark[0]) < float(other[0])  # type: ignore[index]
+
+
 def test_command_writes_both(tmp_path: Path, few: list[Path], kernelam: Callable) -> None:
     command = ["report", "--title", "T", "--baseline", few[0], "--output", tmp_path / "out/RESULTS.md", *few]
     assert kernelam(*command).returncode == 0
