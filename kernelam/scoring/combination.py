@@ -67,7 +67,7 @@ def combined(systems: Sequence[System], words: Path, points: Sequence[Weights]) 
     spelling = {number: word for word, number in read_symbols(words).items()}
     archives = {system.folder: _lattices(Path(system.folder), words) for system in systems}
     hyps: dict[Weights, dict[str, list[str]]] = {point: {} for point in points}
-    lacking: dict[str, list[str]] = {system.folder: [] for system in systems}
+    heard: dict[str, set[str]] = {system.folder: set() for system in systems}
     for utt, found in progress(side_by_side(archives), f"combining {len(systems)} systems"):
         there = [number for number, system in enumerate(systems) if system.folder in found]
         lattices = [found[systems[number].folder] for number in there]
@@ -76,10 +76,22 @@ def combined(systems: Sequence[System], words: Path, points: Sequence[Weights]) 
             parts = [point.parts[number] for number in there]
             risk = minimum_bayes_risk(union(lattices, scales, [part / sum(parts) for part in parts]), 1.0)
             hyps[point][utt] = [spelling[item.word] for item in risk]
-        for folder in lacking.keys() - found.keys():
-            lacking[folder].append(utt)
-    _tell(lacking, len(hyps[points[0]]))
+        for folder in found:
+            heard[folder].add(utt)
+    _compare(heard)
     return hyps
+
+
+def _compare(heard: dict[str, set[str]]) -> None:
+    """Say which utterances a system lacks; one that has none of the others' is of another set."""
+    for folder, own in heard.items():
+        others = set().union(*(utts for name, utts in heard.items() if name != folder))
+        if not own & others:
+            raise KernelamError(f"{folder} has no utterance of the other systems: combine decodings of the same set")
+        if lacking := sorted(others - own):
+            names = " ".join(lacking[:_NAMED]) + (" …" if len(lacking) > _NAMED else "")
+            total = len(others | own)
+            warn(f"{folder} lacks {len(lacking)} of {total} utterances, which are combined without it: {names}")
 
 
 def _lattices(folder: Path, words: Path) -> Iterator[tuple[str, Lattice]]:
@@ -96,10 +108,3 @@ def _lattices(folder: Path, words: Path) -> Iterator[tuple[str, Lattice]]:
             yield utt, lattice
     if not seen:
         raise KernelamError(f"there is no lattice in {folder}; decode again")
-
-
-def _tell(lacking: dict[str, list[str]], total: int) -> None:
-    for folder, utts in lacking.items():
-        if utts:
-            names = " ".join(utts[:_NAMED]) + (" …" if len(utts) > _NAMED else "")
-            warn(f"{folder} lacks {len(utts)} of {total} utterances, which are combined without it: {names}")
