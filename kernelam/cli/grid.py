@@ -13,7 +13,7 @@ from kernelam.errors import KernelamError
 @click.command()
 @click.option("--cmd", default="run_local.sh", help="Where cells run, each a job.")
 @click.option("--set", "given", multiple=True, metavar="NAME=VALUE", help="A variable of the declaration.")
-@click.option("--output", type=PATH, default=Path("RESULTS.md"), help="The page of results.")
+@click.option("--output", type=PATH, default=Path("RESULTS.md"), help="The page of results, with a .html beside it.")
 @click.option("--cell", type=POSITIVE, help="Run this cell alone, here; no page is written.")
 @click.argument("declaration", type=PATH)
 def command(cmd: str, given: tuple[str, ...], output: Path, cell: int | None, declaration: Path) -> None:
@@ -37,6 +37,7 @@ def command(cmd: str, given: tuple[str, ...], output: Path, cell: int | None, de
         return
     settings = [word for item in given for word in ("--set", item)]
     grid.run(shlex.split(cmd), ["kernelam", "grid", *settings, str(declaration), "--cell"])
+    from kernelam.report.page import write_page
     from kernelam.report.results import write_results
 
     done = [one.folder for one in grid.cells if grid.done(one)]
@@ -44,8 +45,10 @@ def command(cmd: str, given: tuple[str, ...], output: Path, cell: int | None, de
     if done:
         baseline = grid.folder / grid.baseline
         baseline = baseline if baseline in done else done[0]
-        write_results(output, grid.title, done, baseline, (grid.tuned.name, grid.tested.name), failures)
-        click.echo(f"{output}: {len(done)} of {len(grid.cells)} cells")
+        sets = (grid.tuned.name, grid.tested.name)
+        page = output.with_suffix(".html")
+        write_page(page, write_results(output, grid.title, done, baseline, sets, failures))
+        click.echo(f"{output}, {page}: {len(done)} of {len(grid.cells)} cells")
     for name, lines in failures.items():
         click.echo(f"{name} failed: {lines[-1] if lines else 'its log is empty'}", err=True)
     if failures:
