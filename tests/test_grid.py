@@ -101,7 +101,8 @@ def test_a_cell_that_fails_is_told_and_the_others_are_not_done_twice(declared):
     itself = [str(BIN / "kernelam"), "grid", "--set", "corpus=c", "grid.toml", "--cell"]
     grid.run(runner, itself)
     assert [grid.done(cell) for cell in grid.cells] == [True, True, True, False]
-    assert grid.failures() == {"laplacian_fs": ["this cell cannot be", "kernelam grid: ./train.sh failed with status 1"]}
+    told = ["this cell cannot be", "kernelam grid: ./train.sh failed with status 1"]
+    assert grid.failures() == {"laplacian_fs": told}
     first = Path("calls").read_text().splitlines()
     assert len(first) == 3 * 3 + 1
     Path("fail").write_text("nothing at all")
