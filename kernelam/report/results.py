@@ -80,9 +80,12 @@ def system(about: dict[str, Any]) -> str:
             return f"{kernel_name(config['kernel']).capitalize()} kernel, {number}{rank}{_rule(about)}"
         case "dnn":
             rank = f", bottleneck {config['bottleneck']}" if config.get("bottleneck") else ""
-            begin = about["training"].get("settings", {}).get("pretraining", "")
+            begin = about.get("training", {}).get("settings", {}).get("pretraining", "")
             start = f", {begin} pre-training" if begin else ""
             return f"DNN, {config['layers']} × {config['width']} {config['activation']}{rank}{start}{_rule(about)}"
+        case "combination":
+            shares = zip(config["weights"], map(system, config["members"]), strict=True)
+            return " + ".join(f"{weight:.2f} ({name})" for weight, name in shares)
         case kind:
             return str(kind)
 

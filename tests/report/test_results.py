@@ -7,7 +7,7 @@ import pytest
 
 from kernelam.errors import KernelamError
 from kernelam.kernels import ArcCosine, Composition, Gaussian, Laplacian, Linear, Product, Sum
-from kernelam.report.results import kernel_name, write_results
+from kernelam.report.results import kernel_name, system, write_results
 from kernelam.scoring.directory import score_directory
 from kernelam.scoring.tuning import Weights
 
@@ -110,3 +110,9 @@ def test_names_of_kernels_are_those_of_expressions():
     assert kernel_name(kernel.settings()) == "gaussian o fda:200 + gaussian * arccos1 o laplacian"
     inner = Composition(Sum((1.0, 1.0), (Gaussian(1.0), Laplacian(1.0))), Composition(ArcCosine(0), Linear(), 9), 5)
     assert kernel_name(inner.settings()) == "(gaussian + laplacian) o (arccos0)"
+
+
+def test_a_combination_is_named_by_its_members():
+    members = [DNN, {"kind": "kernel", "config": {"kernel": {"name": "gaussian"}, "features": 50, "bottleneck": 9}}]
+    about = {"kind": "combination", "config": {"weights": [0.25, 0.75], "members": members}}
+    assert system(about) == "0.25 (DNN, 4 × 1000 tanh) + 0.75 (Gaussian kernel, 50 features, bottleneck 9)"
