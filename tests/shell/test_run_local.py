@@ -191,6 +191,12 @@ def until(condition: Callable[[], bool]) -> bool:
     return condition()
 
 
+def heed_signals() -> None:
+    """Bash cannot trap what was ignored before, as by nohup."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129), (signal.SIGKILL, -9)]
 )
@@ -200,7 +206,7 @@ def test_jobs_end_with_the_runner(tmp_path: Path, number: signal.Signals, status
         [RUNNER, "--max-jobs-run", "2", "JOB=1:3", "x.JOB.log", *job],
         cwd=tmp_path,
         stderr=subprocess.DEVNULL,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # bash cannot trap what was ignored before
+        preexec_fn=heed_signals,
     )
     marks = [tmp_path / "m.1", tmp_path / "m.2"]
     assert until(lambda: all(mark.exists() for mark in marks))
