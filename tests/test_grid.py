@@ -47,6 +47,13 @@ def test_cells_are_the_product_of_the_axes(declared):
     assert grid.baseline == "gaussian_plain"
 
 
+@pytest.mark.parametrize("path", sorted(BIN.parents[1].glob("egs/*/s5/conf/*.toml")), ids=lambda path: path.stem)
+def test_declarations_of_the_recipes_are_sound(path):
+    grid = Grid.read(path, {"corpus": "/corpus"})
+    assert len(grid.cells) >= 6
+    assert all((path.parents[1] / words[0]).exists() for words in (grid.train, grid.decode))
+
+
 MISTAKES = {
     "title": ("", "grid.toml does not say title"),
     "graph =": ("grahp =", "grid.toml does not say graph"),
