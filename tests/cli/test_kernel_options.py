@@ -12,6 +12,7 @@ from kernelam.errors import KernelamError
 from kernelam.models.arrays import read_arrays
 from kernelam.models.description import describe
 from kernelam.training import kernel as module
+from kernelam.training import selection
 
 DATA = ["data/dev", "data/dev", "data/lang", "exp/tri1_ali_dev", "exp/tri1_ali_dev"]
 
@@ -57,3 +58,41 @@ def test_selected_features_are_damped_in_every_round_and_taken_again(corpora, tm
         with pytest.raises(KernelamError, match=sentence):
             train(first, options)
         assert (first / "model.safetensors").read_bytes() == before
+
+
+def test_a_damped_selection_that_is_killed_ends_where_an_uninterrupted_one_does(corpora, tmp_path, monkeypatch):
+    monkeypatch.chdir(corpora / "kaldi-timit-sample")
+    whole, killed, options = tmp_path / "whole", tmp_path / "killed", "--selection 4 --selection-frames 1000"
+    train(whole, options)
+    real, rounds = selection._train_round, []
+
+    def dying(*args):
+        rounds.append(args[-1])
+        if len(rounds) == 2:
+            raise KeyboardInterrupt
+        return real(*args)
+
+    monkeypatch.setattr(selection, "_train_round", dying)
+    with pytest.raises(AssertionError):
+        train(killed, options)
+    assert not (killed / "model.safetensors").exists()
+    train(killed, options)
+    assert rounds == [1, 2, 2, 3]
+    (ours, _), (theirs, _) = (read_arrays(folder / "model.safetensors") for folder in (killed, whole))
+    assert ours.keys() == theirs.keys()
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+def test_a_model_is_trained_again_when_that_which_it_takes_its_features_of_has_changed(corpora, tmp_path, monkeypatch):
+    monkeypatch.chdir(corpora / "kaldi-timit-sample")
+    first, second = tmp_path / "first", tmp_path / "second"
+    train(first, "--seed 1")
+    train(second, f"--features-of {first}")
+    before = (second / "model.safetensors").stat().st_mtime_ns
+    train(second, f"--features-of {first}")
+    assert (second / "model.safetensors").stat().st_mtime_ns == before
+    train(first, "--seed 2")
+    train(second, f"--features-of {first}")
+    (ours, _), (theirs, _) = (read_arrays(folder / "model.safetensors") for folder in (second, first))
+    (omega,) = (name for name in ours if name.endswith("omega"))
+    assert torch.equal(ours[omega], theirs[omega])

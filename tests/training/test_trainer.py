@@ -150,6 +150,7 @@ VARIANTS = {
     "decay": replace(OPTIONS, schedule="decay", augment="noise:0.1"),
     "average": replace(OPTIONS, schedule="average"),
     "sag": replace(OPTIONS, optimiser="sag", l2=1e-3),
+    "sag-average": replace(OPTIONS, optimiser="sag", schedule="average"),
     "sag-half": replace(OPTIONS, optimiser="sag", sag_table="half", schedule="decay"),
 }
 
