@@ -27,6 +27,8 @@ from kernelam.models.base import PRIOR_FLOOR
 from kernelam.models.directory import STATES, is_whole, remove_model, save_model
 from kernelam.models.posterior import GradientModel, Inputs, find_device
 from kernelam.progress import progress, say, warn
+from kernelam.training.cost import peak_memory, training_flops
+from kernelam.training.examination import class_phones, examine
 from kernelam.training.search import search
 from kernelam.training.trainer import TrainingOptions, fit
 
@@ -113,6 +115,8 @@ def _train(
     say(f"{len(train)} training frames, {len(heldout)} heldout frames, {transitions.num_pdfs} classes, on {place}")
     setup = Setup(train, heldout, given.pipeline, inputs, counts, place, options, given.folder, fingerprint)
     model, epochs = _fit(setup, plan)
+    states = _states(given)
+    seen = examine(model, heldout, class_phones(transitions, states[STATES.index("phones.txt")]))
     about = {
         "fingerprint": fingerprint,
         "training": {
@@ -121,12 +125,16 @@ def _train(
             "search_frames": epochs[0]["search"][0]["frames"],
             "epochs": len(epochs) - 1,
             "seconds": round(sum(row["seconds"] for row in epochs), 1),
+            "flops": training_flops(model, settings, epochs, len(train)),
+            "memory": peak_memory(place),
         },
         "heldout": {name: value for name, value in _last_kept(epochs).items() if name in HELDOUT},
+        **seen.record,
         "seed": options.seed,
     }
     lda = [given.pipeline.lda] if given.pipeline.lda else []
-    save_model(given.folder, model, about, [*_states(given), *lda])
+    seen.save(given.folder)
+    save_model(given.folder, model, about, [*states, *lda])
     _clean(given.folder)
 
 

@@ -1,6 +1,7 @@
 """What is measured on heldout frames after every epoch (may2017, sections 5 and 6.1)."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -57,15 +58,20 @@ class Metric:
         return float(-log_p.topk(math.ceil(self.parameter * len(log_p))).values.mean())
 
 
+def posteriors(model: PosteriorModel, heldout: Batches, size: int | None = None) -> Iterator[tuple[Tensor, Tensor]]:
+    """log p(y | x) of all classes, frames × classes, and the labels, in order."""
+    for x, labels in heldout.in_order(size or model.chunk):
+        yield torch.log_softmax(model.logits(x), dim=1), labels
+
+
 @torch.no_grad()
 def evaluate(model: PosteriorModel, heldout: Batches, watched: str = "ce", size: int | None = None) -> dict[str, float]:
     """CE, perplexity, entropy, ERLL with β = 1, accuracy, frame error, and the metric `watched` under its name."""
     log_p = torch.empty(len(heldout), dtype=torch.float64)
     seen, entropy, errors = 0, 0.0, 0
-    for x, labels in heldout.in_order(size or model.chunk):
-        log_q = torch.log_softmax(model.logits(x), dim=1)
-        log_p[seen : seen + len(x)] = log_q.gather(1, labels[:, None])[:, 0]
-        seen += len(x)
+    for log_q, labels in posteriors(model, heldout, size):
+        log_p[seen : seen + len(labels)] = log_q.gather(1, labels[:, None])[:, 0]
+        seen += len(labels)
         entropy -= float((log_q.exp() * log_q).sum(dtype=torch.float64))
         errors += int((log_q.argmax(dim=1) != labels).sum())
     entropy, error = entropy / len(heldout), errors / len(heldout)
