@@ -10,11 +10,11 @@ width=1000                      # units in each
 activation=tanh                 # or sigmoid, relu
 bottleneck=0                    # rank of the output matrix; 0 trains it whole
 normalise=false                 # each layer, over its units, before the activation
-dropout=0                       # share of the hidden units left out in training
+dropout=0                       # share of the hidden units left out in training; or several to choose from
 pretraining=discriminative      # an epoch of each shallower network; rbm: contrastive divergence; or none
 rbm_epochs=5                    # of contrastive divergence, for each layer
 optimiser=sgd                   # or adamw, with rates about a hundredth
-momentum=0                      # of sgd
+momentum=0                      # of sgd; or several to choose from
 rates="0.05 0.1 0.2"            # learning rates to choose from on heldout frames
 . "$root/utils/training.sh"     # the options that every kind of model has
 

@@ -1,11 +1,12 @@
 """Train acoustic models."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import click
 
-from kernelam.cli.values import COUNT, NOT_NEGATIVE, PATH, POSITIVE
+from kernelam.cli.values import COUNT, PATH, POSITIVE
 
 ARGUMENTS = ("data", "heldout_data", "lang", "ali", "heldout_ali", "folder")
 
@@ -39,7 +40,7 @@ def common(function: Callable[..., None]) -> Callable[..., None]:
         click.option("--max-epochs", type=COUNT, default=0, help="0: 20 with halving, 4 otherwise."),
         click.option("--max-halvings", type=POSITIVE, default=6, help="The halving of the rate that ends training."),
         click.option("--metric", default="ce", help="Chooses and halves the rate: ce, erll:β, capped:λ or top-k:κ."),
-        click.option("--l2", type=NOT_NEGATIVE, default=0.0, help="Half this times the squared weights is added."),
+        click.option("--l2", default="0", help="Half this times the squared weights is added; several to choose from."),
         click.option("--augment", default="", help="Noise on the inputs: mask:p or noise:s."),
         click.option("--seed", type=COUNT, default=1),
         click.option("--device", default="cpu", help="cpu or cuda."),
@@ -108,7 +109,7 @@ def kernel(
 @click.option("--activation", type=click.Choice(["tanh", "sigmoid", "relu"]), default="tanh")
 @click.option("--bottleneck", type=COUNT, default=0, help="Rank of the output matrix; 0 trains it whole.")
 @click.option("--normalise", type=bool, default=False, help="Each layer, over its units, before the activation.")
-@click.option("--dropout", type=click.FloatRange(0, 1, max_open=True), default=0.0, help="Share of hidden units.")
+@click.option("--dropout", default="0", help="Share of hidden units left out in training; several to choose from.")
 @click.option(
     "--pretraining",
     type=click.Choice(["none", "discriminative", "rbm"]),
@@ -117,27 +118,42 @@ def kernel(
 )
 @click.option("--rbm-epochs", type=POSITIVE, default=5, help="Of contrastive divergence, for each layer.")
 @click.option("--optimiser", type=click.Choice(["sgd", "adamw"]), default="sgd")
-@click.option("--momentum", type=click.FloatRange(0, 1, max_open=True), default=0.0, help="Of sgd.")
-def dnn(pretraining: str, rbm_epochs: int, **shared: Any) -> None:
+@click.option("--momentum", default="0", help="Of sgd; several to choose from.")
+def dnn(pretraining: str, rbm_epochs: int, dropout: str, **shared: Any) -> None:
     """A feed-forward network."""
-    from dataclasses import fields
-
+    dropouts = _choices("--dropout", dropout, 1.0)
     from kernelam.models.dnn import Network
     from kernelam.training.dnn import DnnPlan
 
-    network = Network(**{field.name: shared.pop(field.name) for field in fields(Network)})
-    plan = DnnPlan(network, "" if pretraining == "none" else pretraining, rbm_epochs)
+    shape = ("layers", "width", "activation", "bottleneck", "normalise")
+    network = Network(**{name: shared.pop(name) for name in shape})
+    plan = DnnPlan(network, "" if pretraining == "none" else pretraining, rbm_epochs, dropouts)
     _train(plan, "0.001 0.002 0.004" if shared["optimiser"] == "adamw" else "0.05 0.1 0.2", **shared)
 
 
 OPTIONS = (
-    *("search_frames", "batch", "schedule", "max_epochs", "max_halvings", "metric", "l2", "augment", "seed"),
-    *("precision", "optimiser", "momentum", "sag_table"),
+    *("search_frames", "batch", "schedule", "max_epochs", "max_halvings", "metric", "augment", "seed"),
+    *("precision", "optimiser", "sag_table"),
 )
+
+
+def _choices(option: str, text: str, end: float) -> tuple[float, ...]:
+    """Numbers from 0 to below `end`."""
+    from kernelam.cli.values import numbers
+    from kernelam.errors import KernelamError
+
+    values = tuple(numbers(float, text))
+    if wrong := [value for value in values if not 0.0 <= value < end]:
+        raise KernelamError(f"{option} is a number from 0 to below {end:g}, not {wrong[0]:g}")
+    return values
 
 
 def _train(plan: Any, default_rates: str, **shared: Any) -> None:
     from kernelam.cli.values import numbers
+
+    rates = tuple(numbers(float, shared["rates"] or default_rates))
+    l2s = _choices("--l2", shared["l2"], math.inf)
+    momenta = _choices("--momentum", shared.get("momentum", "0"), 1.0)
     from kernelam.frames.augmentation import Augmentation
     from kernelam.frontend.pipeline import Pipeline
     from kernelam.training.acoustic import TrainingInput, train_model
@@ -151,6 +167,6 @@ def _train(plan: Any, default_rates: str, **shared: Any) -> None:
     data, ali = ([places[name], places[f"heldout_{name}"]] for name in ("data", "ali"))
     pipeline = Pipeline.choose(shared["feat_type"], shared["cmvn_opts"], shared["delta_order"], data, ali)
     given = TrainingInput(**places, pipeline=pipeline, context=(shared["splice"], shared["splice"]))
-    rates = tuple(numbers(float, shared["rates"] or default_rates))
-    options = TrainingOptions(rates, **{name: shared[name] for name in OPTIONS if name in shared})
+    more = {name: shared[name] for name in OPTIONS if name in shared}
+    options = TrainingOptions(rates, l2s=l2s, momenta=momenta, **more)
     train_model(given, plan, options, shared["device"])

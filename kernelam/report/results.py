@@ -252,12 +252,12 @@ def _training(experiments: list[Experiment]) -> Table:
             f"{about['num_parameters']:,}",
             f"{training['frames']:,}",
             str(training.get("epochs", "–")),
-            f"{len(rates)} × {training['search_frames']:,}" if rates else "–",
+            f"{training.get('configurations', len(rates))} × {training['search_frames']:,}" if rates else "–",
             f"{fmean(run.about['training']['seconds'] for run in runs):.0f}",
         ]
         seeds = " ".join(str(run.about["seed"]) for run in runs)
         rows.append([system(about), *cost, *metrics, seeds])
-    header = ["system", "parameters", "frames", "epochs", "tuned on (rates × frames)", "seconds"]
+    header = ["system", "parameters", "frames", "epochs", "tuned on (configurations × frames)", "seconds"]
     return Table([*header, "heldout CE", "entropy", "ERLL", "frame error %", "seed"], rows)
 
 

@@ -4,8 +4,8 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -29,7 +29,7 @@ from kernelam.models.posterior import GradientModel, Inputs, find_device
 from kernelam.progress import progress, say, warn
 from kernelam.training.cost import peak_memory, training_flops
 from kernelam.training.examination import class_phones, examine
-from kernelam.training.search import search
+from kernelam.training.search import Variants, search
 from kernelam.training.trainer import TrainingOptions, fit
 
 HELDOUT = ("ce", "perplexity", "entropy", "erll", "accuracy", "frame_error")
@@ -54,17 +54,17 @@ class Plan(Protocol):
     """A kind of model and its settings."""
 
     @property
-    def bandwidths(self) -> Sequence[float]:
-        """Those to choose from."""
+    def variants(self) -> Variants:
+        """The option of which there are several values to choose from, and these."""
 
     def settings(self) -> dict[str, Any]:
         """Everything that decides the result."""
 
-    def build(self, setup: Setup, bandwidth: float) -> GradientModel:
+    def build(self, setup: Setup, variant: float) -> GradientModel:
         """The model before training."""
 
     def refine(self, setup: Setup, model: GradientModel, rate: float) -> GradientModel:
-        """What is done to the model, initialised, once bandwidth and rate are chosen: where training starts."""
+        """What is done to the model, initialised, once all is chosen that there is to choose: where training starts."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +122,7 @@ def _train(
         "training": {
             **told,
             "frames": len(train),
+            "configurations": len(epochs[0]["search"]),
             "search_frames": epochs[0]["search"][0]["frames"],
             "epochs": len(epochs) - 1,
             "seconds": round(sum(row["seconds"] for row in epochs), 1),
@@ -146,17 +147,18 @@ def set_precision(precision: str, device: torch.device) -> None:
 
 
 def _fit(setup: Setup, plan: Plan) -> tuple[GradientModel, list[dict[str, Any]]]:
-    options, clock = setup.options, time.monotonic()
-    place = (setup.folder, setup.fingerprint)
+    clock, place = time.monotonic(), (setup.folder, setup.fingerprint)
 
-    def build(bandwidth: float) -> GradientModel:
-        model = plan.build(setup, bandwidth)
-        model.mixed = options.precision == "mixed"
+    def build(variant: float) -> GradientModel:
+        model = plan.build(setup, variant)
+        model.mixed = setup.options.precision == "mixed"
         return model
 
-    found = search(build, plan.bandwidths, setup.train, setup.heldout, options, *place)
+    found = search(build, plan.variants, setup.train, setup.heldout, setup.options, *place)
     best = found.trials[0]
-    model = build(best["bandwidth"])
+    options = setup.options.chosen(best["l2"], best["momentum"])
+    setup = replace(setup, options=options)
+    model = build(best[plan.variants.name])
     model.initialise(options.seed)
     model = plan.refine(setup, model, best["rate"])
     remove_model(setup.folder)

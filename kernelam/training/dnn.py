@@ -1,12 +1,13 @@
 """The plan of a feed-forward network."""
 
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from kernelam.models.dnn import Dnn, Network
 from kernelam.models.posterior import GradientModel
 from kernelam.training.acoustic import Setup
 from kernelam.training.pretraining import pretrain
+from kernelam.training.search import Variants
 
 
 @dataclass(frozen=True)
@@ -14,13 +15,17 @@ class DnnPlan:
     network: Network
     pretraining: str = ""  # discriminative or rbm
     rbm_epochs: int = 5
-    bandwidths: ClassVar[tuple[float, ...]] = (1.0,)  # it has none
+    dropouts: tuple[float, ...] = (0.0,)  # to choose from
+
+    @property
+    def variants(self) -> Variants:
+        return Variants("dropout", self.dropouts)
 
     def settings(self) -> dict[str, Any]:
         return asdict(self)
 
-    def build(self, setup: Setup, bandwidth: float) -> GradientModel:
-        return Dnn(self.network, setup.pipeline, setup.inputs, setup.counts, setup.device)
+    def build(self, setup: Setup, variant: float) -> GradientModel:
+        return Dnn(replace(self.network, dropout=variant), setup.pipeline, setup.inputs, setup.counts, setup.device)
 
     def refine(self, setup: Setup, model: GradientModel, rate: float) -> GradientModel:
         assert isinstance(model, Dnn)

@@ -15,6 +15,7 @@ from kernelam.models.softmax import CHUNK_ELEMENTS, KernelSoftmax
 from kernelam.training.acoustic import Setup
 from kernelam.training.features import build_features, features_of
 from kernelam.training.precondition import ELEMENTS, FRAMES, leading_directions
+from kernelam.training.search import Variants
 from kernelam.training.selection import schedule, select_features
 
 
@@ -51,6 +52,10 @@ class KernelPlan:
         if self.features_of:
             object.__setattr__(self, "bandwidths", (1.0,))  # there is nothing to choose
 
+    @property
+    def variants(self) -> Variants:
+        return Variants("bandwidth", self.bandwidths)
+
     def settings(self) -> dict[str, Any]:
         own = asdict(self)
         if self.features_of:
@@ -86,7 +91,7 @@ class KernelPlan:
             return 0
         return dim * count // (1 if self.sampling == "independent" else 2)
 
-    def build(self, setup: Setup, bandwidth: float) -> GradientModel:
+    def build(self, setup: Setup, variant: float) -> GradientModel:
         options, count = setup.options, self.num_features // self.blocks
         if self.features_of:
             if Path(self.features_of).resolve() == setup.folder.resolve():
@@ -98,7 +103,7 @@ class KernelPlan:
         else:
             self._check_memory(setup, count, self._projections(setup.inputs.dim, count))
             kernel, features = build_features(
-                *(self.kernel, bandwidth, count, self.sampling, setup.train, setup.inputs, options.seed, setup.device),
+                *(self.kernel, variant, count, self.sampling, setup.train, setup.inputs, options.seed, setup.device),
                 first_block=self._first_block(0),
             )
         model = KernelSoftmax(

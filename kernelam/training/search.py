@@ -1,11 +1,12 @@
-"""The small grids of the papers: each bandwidth and learning rate tried on some frames, judged on heldout ones."""
+"""The small grids of the papers: each of some configurations is tried on some frames and judged on heldout ones."""
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kernelam.errors import KernelamError
 from kernelam.files import replacing
@@ -19,6 +20,13 @@ from kernelam.training.trainer import TrainingOptions, describe, jsonable, one_p
 Build = Callable[[float], GradientModel]
 
 
+class Variants(NamedTuple):
+    """What a kind of model may choose besides how it is trained: the name of an option, and its values."""
+
+    name: str
+    values: Sequence[float]
+
+
 @dataclass
 class Found:
     """Heldout metrics of the untrained model, and of what was tried, the best first."""
@@ -26,39 +34,49 @@ class Found:
     untrained: dict[str, float] = field(default_factory=dict)
     trials: list[dict[str, Any]] = field(default_factory=list)
 
-    def of(self, bandwidth: float, rate: float) -> dict[str, Any] | None:
-        return next((row for row in self.trials if (row["bandwidth"], row["rate"]) == (bandwidth, rate)), None)
+    def has(self, chosen: dict[str, float]) -> bool:
+        return any(chosen.items() <= row.items() for row in self.trials)
 
 
 def search(
     build: Build,
-    bandwidths: Sequence[float],
+    variants: Variants,
     train: Batches,
     heldout: Batches,
     options: TrainingOptions,
     folder: Path,
     fingerprint: str,
 ) -> Found:
-    """Try each bandwidth (of models that have one) with each rate.
+    """Try each of the `variants` with each l2, momentum and rate.
 
     `folder`/search.json holds what is known so far: a search that was killed goes on from there.
     """
     path = folder / "search.json"
     found = _known(path, fingerprint)
-    for bandwidth in bandwidths:
-        missing = [rate for rate in options.rates if found.of(bandwidth, rate) is None]
-        model = build(bandwidth) if missing else None
-        for rate in missing:
+    several = {name for name, values in _axes(variants, options).items() if len(values) > 1}
+    for value in variants.values:
+        missing = [chosen for chosen in _configurations(variants, value, options) if not found.has(chosen)]
+        model = build(value) if missing else None
+        for chosen in missing:
             assert model is not None
             model.initialise(options.seed)
             found.untrained = found.untrained or evaluate(model, heldout, options.metric)
-            found.trials.append(_trial(model, train, heldout, options, rate, bandwidth, len(bandwidths) > 1))
+            found.trials.append(_trial(model, train, heldout, options, chosen, several))
             with replacing(path, "w") as stream:
                 json.dump({"fingerprint": fingerprint, **asdict(found)}, stream)
     found.trials.sort(key=lambda row: math.inf if row[options.metric] is None else row[options.metric])
     _check(found, options)
-    _tell_edges(found.trials[0], bandwidths, options.rates)
+    _tell_edges(found.trials[0], variants, options.rates)
     return found
+
+
+def _axes(variants: Variants, options: TrainingOptions) -> dict[str, Sequence[float]]:
+    return {variants.name: variants.values, "l2": options.l2s, "momentum": options.momenta, "rate": options.rates}
+
+
+def _configurations(variants: Variants, value: float, options: TrainingOptions) -> Iterator[dict[str, float]]:
+    axes = _axes(variants._replace(values=(value,)), options)
+    return (dict(zip(axes, values, strict=True)) for values in product(*axes.values()))
 
 
 def _known(path: Path, fingerprint: str) -> Found:
@@ -76,18 +94,18 @@ def _trial(
     train: Batches,
     heldout: Batches,
     options: TrainingOptions,
-    rate: float,
-    bandwidth: float,
-    name_it: bool,
+    chosen: dict[str, float],
+    several: set[str],
 ) -> dict[str, Any]:
-    frames = min(options.search_frames, len(train))
+    """The result of one pass; only what there are `several` of is named, and the rate."""
+    frames, rate = min(options.search_frames, len(train)), chosen["rate"]
     order = train.shuffled(options.batch, options.seed, 0, frames)
-    optimiser = optimiser_of(model, len(train), options, Path())
+    optimiser = optimiser_of(model, len(train), options.chosen(chosen["l2"], chosen["momentum"]), Path())
     _, seen = one_pass(optimiser, train, order, lambda _: rate, options, 0, frames, f"rate {rate:g}")
     metrics = evaluate(model, heldout, options.metric)
-    of = f"bandwidth {bandwidth:g}, " if name_it else ""
+    of = "".join(f"{name} {value:g}, " for name, value in chosen.items() if name in several - {"rate"})
     say(f"{of}learning rate {rate:g} on {frames} frames: heldout {describe(metrics)}")
-    return jsonable({"bandwidth": bandwidth, "rate": rate, "frames": seen, **metrics})
+    return jsonable({**chosen, "frames": seen, **metrics})
 
 
 def _check(found: Found, options: TrainingOptions) -> None:
@@ -100,9 +118,10 @@ def _check(found: Found, options: TrainingOptions) -> None:
         )
 
 
-def _tell_edges(best: dict[str, Any], bandwidths: Sequence[float], rates: Sequence[float]) -> None:
-    for name, option, tried in (("rate", "--rates", rates), ("bandwidth", "--bandwidth", bandwidths)):
-        if len(tried) > 1 and best[name] in (ends := (min(tried), max(tried))):
+def _tell_edges(best: dict[str, Any], variants: Variants, rates: Sequence[float]) -> None:
+    for name, option, tried in (("rate", "--rates", rates), (variants.name, f"--{variants.name}", variants.values)):
+        inner = name == "dropout" and best[name] == 0.0  # there is nothing below
+        if len(tried) > 1 and not inner and best[name] in (ends := (min(tried), max(tried))):
             side = "lower" if best[name] == ends[0] else "higher"
             what = "learning rate" if name == "rate" else name
             say(f"the best {what}, {best[name]:g}, is at the edge of those tried: {side} {option} may do better")

@@ -4,7 +4,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +36,9 @@ class TrainingOptions:
     max_halvings: int = 6
     metric: str = "ce"  # what heldout frames are judged by, a Metric
     optimiser: str = "sgd"  # of optimisers.OPTIMISERS
-    momentum: float = 0.0  # of sgd
+    momenta: tuple[float, ...] = (0.0,)  # of sgd, to choose from
     sag_table: str = "single"  # precision of SAG's table of posteriors: single or half
-    l2: float = 0.0
+    l2s: tuple[float, ...] = (0.0,)  # to choose from
     augment: str = ""  # an Augmentation
     precision: str = "single"  # of matrix products: single, tf32, mixed
     seed: int = 1
@@ -46,10 +46,14 @@ class TrainingOptions:
     def __post_init__(self) -> None:
         object.__setattr__(self, "max_epochs", self.max_epochs or EPOCHS[self.schedule])
 
+    def chosen(self, l2: float, momentum: float) -> "TrainingOptions":
+        return replace(self, l2s=(l2,), momenta=(momentum,))
+
 
 def optimiser_of(model: GradientModel, num_frames: int, options: TrainingOptions, folder: Path) -> Optimiser:
-    half = options.sag_table == "half"
-    return make_optimiser(options.optimiser, model, options.l2, options.momentum, num_frames, folder, half)
+    """That of options of which one l2 and one momentum are chosen."""
+    (l2,), (momentum,), half = options.l2s, options.momenta, options.sag_table == "half"
+    return make_optimiser(options.optimiser, model, l2, momentum, num_frames, folder, half)
 
 
 def describe(metrics: dict[str, float]) -> str:

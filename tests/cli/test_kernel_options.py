@@ -1,6 +1,7 @@
 """Feature selection with damped steps, and a second model on the features that the first one selected."""
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,19 @@ def test_a_model_is_trained_again_when_that_which_it_takes_its_features_of_has_c
     (ours, _), (theirs, _) = (read_arrays(folder / "model.safetensors") for folder in (second, first))
     (omega,) = (name for name in ours if name.endswith("omega"))
     assert torch.equal(ours[omega], theirs[omega])
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("dnn --momentum 1.5", "--momentum is a number from 0 to below 1, not 1.5"),
+        ("dnn --dropout '0 1'", "--dropout is a number from 0 to below 1, not 1"),
+        ("kernel --l2 '0 -1'", "--l2 is a number from 0 to below inf, not -1"),
+        ("kernel --l2 x", "'x' is not a list of numbers"),
+    ],
+)
+def test_values_to_choose_from_that_cannot_be_are_a_sentence(tmp_path, words, sentence):
+    result = CliRunner().invoke(command, [*shlex.split(words), *DATA, str(tmp_path / "model")])
+    assert isinstance(result.exception, KernelamError)
+    assert str(result.exception) == sentence
+    assert not list(tmp_path.iterdir())

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from kernelam.frames.batches import Batches
 from kernelam.frames.store import FrameStore
 from kernelam.frontend.pipeline import Pipeline
 from kernelam.kernels import Gaussian
+from kernelam.models.dnn import Dnn, Network
 from kernelam.models.posterior import Inputs
 from kernelam.models.softmax import KernelSoftmax
 from kernelam.training import optimisers, search, trainer
@@ -54,7 +56,7 @@ def fit(trained, sets, options, folder, fingerprint="f", rate=4.0):
 
 
 def find(sets, options, folder, bandwidths=(2.0,), build=model, fingerprint="f"):
-    return search.search(build, bandwidths, *sets, options, folder, fingerprint)
+    return search.search(build, search.Variants("bandwidth", bandwidths), *sets, options, folder, fingerprint)
 
 
 def test_metrics_against_scikit_learn(sets):
@@ -149,7 +151,7 @@ VARIANTS = {
     "halving": OPTIONS,
     "decay": replace(OPTIONS, schedule="decay", augment="noise:0.1"),
     "average": replace(OPTIONS, schedule="average"),
-    "sag": replace(OPTIONS, optimiser="sag", l2=1e-3),
+    "sag": replace(OPTIONS, optimiser="sag", l2s=(1e-3,)),
     "sag-average": replace(OPTIONS, optimiser="sag", schedule="average"),
     "sag-half": replace(OPTIONS, optimiser="sag", sag_table="half", schedule="decay"),
 }
@@ -225,6 +227,19 @@ def test_the_search_tries_every_pair_and_finds_the_best(sets, tmp_path):
     assert [row["ce"] for row in found.trials] == sorted(row["ce"] for row in found.trials)
     assert found.trials[0]["bandwidth"] == 2.0
     assert found.untrained["ce"] == pytest.approx(np.log(3), rel=1e-6)
+
+
+def test_the_search_tries_l2_and_momentum_too(sets, tmp_path, capsys):
+    def network(dropout: float) -> Dnn:
+        inputs = Inputs((0, 0), np.zeros(4, np.float32), np.ones(4, np.float32))
+        return Dnn(Network(1, 8, dropout=dropout), Pipeline(), inputs, np.ones(3), CPU)
+
+    options = replace(OPTIONS, rates=(0.1,), momenta=(0.0, 0.9), l2s=(0.0, 10.0))
+    found = search.search(network, search.Variants("dropout", (0.0, 0.5)), *sets, options, tmp_path, "f")
+    tried = [(row["dropout"], row["l2"], row["momentum"], row["rate"]) for row in found.trials]
+    assert sorted(tried) == list(product((0.0, 0.5), (0.0, 10.0), (0.0, 0.9), (0.1,)))
+    assert tried[0][1:3] == (0.0, 0.9)  # 300 frames are few for plain steps, and the penalty leaves no weights
+    assert "dropout 0.5, l2 10, momentum 0.9, learning rate 0.1 on 300 frames" in capsys.readouterr().err
 
 
 def test_a_search_that_was_killed_goes_on(sets, tmp_path):
