@@ -40,18 +40,22 @@ def declared(tmp_path, monkeypatch):
 def test_cells_are_the_product_of_the_axes(declared):
     grid = Grid.read(declared(), {"corpus": "/c d"})
     assert [cell.name for cell in grid.cells] == ["gaussian_plain", "gaussian_fs", "laplacian_plain", "laplacian_fs"]
-    assert grid.cells[3].options == ["--kernel", "laplacian", "--features-of", "exp/grid/laplacian_plain"]
+    data = ["data/tr", "data/cv", "lang", "/c d/ali", "/c d/ali_cv"]
+    options = ["--kernel", "laplacian", "--features-of", "exp/grid/laplacian_plain"]
+    assert grid.cells[3].train == ["./train.sh", "--name", "a b", *options, *data, "exp/grid/laplacian_fs"]
     assert grid.cells[3].folder == Path("exp/grid/laplacian_fs")
-    assert grid.train == ["./train.sh", "--name", "a b"]
-    assert grid.data[3] == "/c d/ali"
+    assert grid.waves == [range(1, 5)]
     assert grid.baseline == "gaussian_plain"
 
 
-@pytest.mark.parametrize("path", sorted(BIN.parents[1].glob("egs/*/s5/conf/*.toml")), ids=lambda path: path.stem)
+GRIDS = [path for path in sorted(BIN.parents[1].glob("egs/*/s5/conf/*.toml")) if path.stem != "claims"]
+
+
+@pytest.mark.parametrize("path", GRIDS, ids=lambda path: path.stem)
 def test_declarations_of_the_recipes_are_sound(path):
     grid = Grid.read(path, {"corpus": "/corpus"})
     assert len(grid.cells) >= 6
-    assert all((path.parents[1] / words[0]).exists() for words in (grid.train, grid.decode))
+    assert all((path.parents[1] / words[0]).exists() for words in (grid.cells[0].train, grid.decode))
 
 
 MISTAKES = {
@@ -67,6 +71,7 @@ MISTAKES = {
         'baseline = "x"\n[axes.kernel]',
         "the baseline of grid.toml, x, is no cell such as gaussian_plain",
     ),
+    "'a b'": ("'a b", "is no command: No closing quotation"),
     "data =": ("data", "grid.toml is not TOML"),
 }
 

@@ -1,0 +1,54 @@
+"""What the commands that run declared experiments share."""
+
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import click
+
+from kernelam.cli.values import PATH, POSITIVE
+from kernelam.errors import KernelamError
+from kernelam.experiments import Experiments
+
+
+def running(function: Callable[..., None]) -> Callable[..., None]:
+    """The argument and options of a command that runs cells."""
+    for option in (
+        click.option("--cmd", default="run_local.sh", help="Where cells run, each a job."),
+        click.option("--set", "given", multiple=True, metavar="NAME=VALUE", help="A variable of the declaration."),
+        click.option("--cell", type=POSITIVE, help="Run this cell alone, here; no page is written."),
+        click.argument("declaration", type=PATH),
+    ):
+        function = option(function)
+    return function
+
+
+def variables(given: Sequence[str]) -> dict[str, str]:
+    pairs = [item.partition("=") for item in given]
+    for (name, equals, _), item in zip(pairs, given, strict=True):
+        if not equals or not name:
+            raise KernelamError(f"--set takes NAME=VALUE, not {item}")
+    return {name: value for name, _, value in pairs}
+
+
+def run_cells(
+    experiments: Experiments, command: Sequence[str], cmd: str, given: Sequence[str], cell: int | None, path: Path
+) -> bool:
+    """Run the cell asked for, or all as jobs that call `command` for one each; whether it was all."""
+    if cell is not None:
+        if cell > len(experiments.cells):
+            raise KernelamError(f"{path} has {len(experiments.cells)} cells, no number {cell}")
+        experiments.run_cell(experiments.cells[cell - 1])
+        return False
+    settings = [word for item in given for word in ("--set", item)]
+    experiments.run(shlex.split(cmd), ["kernelam", *command, *settings, str(path), "--cell"])
+    return True
+
+
+def tell(failures: Mapping[str, list[str]]) -> None:
+    """Say which cells failed; then so did the command."""
+    for name, lines in failures.items():
+        click.echo(f"{name} failed: {lines[-1] if lines else 'its log is empty'}", err=True)
+    if failures:
+        sys.exit(1)

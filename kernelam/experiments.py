@@ -1,0 +1,135 @@
+"""Cells of experiments, each a model that is trained, decoded and scored as a job of its own."""
+
+import json
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from kernelam.current import run_once
+from kernelam.errors import KernelamError
+from kernelam.files import replacing
+from kernelam.records import read_record
+
+DONE = "cell.done"  # in the folder of a cell that came to its end
+WORK = "cell.json"  # when its steps began and ended
+MODEL = ("model.safetensors", "ali_train_pdf.counts", "final.mdl", "model.json")
+TABLES = ("feats.scp", "cmvn.scp", "utt2spk")
+
+
+@dataclass(frozen=True)
+class Cell:
+    name: str
+    folder: Path
+    train: list[str]  # the whole command
+    inputs: list[Path]  # what it reads, but for models of other cells
+    needs: tuple[str, ...] = ()  # the cells that have these
+    decoded: bool = True
+
+
+@dataclass(frozen=True)
+class Work:
+    """What was done for a cell, from when to when in seconds."""
+
+    step: str
+    start: float
+    end: float
+
+
+def inputs_of(data: Sequence[str]) -> list[Path]:
+    """What training reads of the five folders of a declaration, as far as it is there."""
+    tables = [Path(folder, name) for folder in data[:2] for name in TABLES]
+    return [table for table in tables if table.exists()] + [Path(ali) for ali in data[3:]]
+
+
+@dataclass(frozen=True)
+class Experiments:
+    """`cells` are in an order in which none comes before one that it needs, nor before one that needs fewer."""
+
+    title: str
+    folder: Path
+    decode: list[str]
+    graph: str
+    tuned: Path
+    tested: Path
+    cells: list[Cell]
+
+    @property
+    def sets(self) -> tuple[str, str]:
+        return self.tuned.name, self.tested.name
+
+    @cached_property
+    def waves(self) -> list[range]:
+        """Numbers, from 1, of cells that can run side by side; all cells before them are done."""
+        depth: dict[str, int] = {}
+        for cell in self.cells:
+            depth[cell.name] = 1 + max((depth[need] for need in cell.needs), default=-1)
+        starts = [list(depth.values()).index(level) + 1 for level in range(max(depth.values()) + 1)]
+        return [range(*pair) for pair in zip(starts, [*starts[1:], len(self.cells) + 1], strict=True)]
+
+    def run_cell(self, cell: Cell) -> None:
+        """Train, decode and score, unless it is done and current."""
+        cell.folder.mkdir(parents=True, exist_ok=True)
+        (cell.folder / DONE).unlink(missing_ok=True)
+        others = [self.folder / name for name in cell.needs]
+        if absent := [other.name for other in others if not (other / DONE).exists()]:
+            raise KernelamError(f"{cell.name} needs the model of {absent[0]}, which is not done")
+        model = [cell.folder / name for name in MODEL]
+        inputs = [*cell.inputs, *(other / name for other in others for name in MODEL)]
+        self._step(cell, "train", inputs, model, cell.train)
+        tuning = cell.folder / f"decode_{self.tuned.name}"
+        for data in (self.tuned, self.tested) if cell.decoded else ():
+            output = cell.folder / f"decode_{data.name}"
+            more = [] if data == self.tuned else ["--tuned-on", str(tuning)]
+            tables = [data / name for name in (*TABLES, "text") if (data / name).exists()]
+            needed = [*tables, *model, Path(self.graph), *([tuning / "scoring_kaldi/best_wer"] if more else [])]
+            self._step(cell, "decode", needed, [output], [*self.decode, *more, self.graph, str(data), str(output)])
+        (cell.folder / DONE).touch()
+
+    def _step(self, cell: Cell, step: str, inputs: list[Path], outputs: list[Path], command: list[str]) -> None:
+        """Run a command once, and note when, if it made something."""
+        before, start = _changed(outputs), time.time()
+        run_once(inputs, outputs, command, force=False)
+        if _changed(outputs) != before:
+            rows = [*_rows(cell), [step, start, time.time()]]
+            with replacing(cell.folder / WORK, "w") as stream:
+                json.dump({"work": rows}, stream)
+
+    def work(self, cell: Cell) -> list[Work]:
+        return [Work(*row) for row in _rows(cell)]
+
+    def log(self, number: int | str) -> Path:
+        return self.folder / "log" / f"cell.{number}.log"
+
+    def run(self, cmd: Sequence[str], itself: Sequence[str]) -> None:
+        """All cells as jobs of `cmd`, each by the command `itself` with its number; those that fail are told later."""
+        log = self.log("JOB")
+        log.parent.mkdir(parents=True, exist_ok=True)
+        for wave in self.waves:
+            jobs = f"JOB={wave.start}:{wave.stop - 1}"
+            subprocess.run([*cmd, jobs, str(log), *itself, "JOB"], check=False)
+
+    def done(self, cell: Cell) -> bool:
+        return (cell.folder / DONE).exists()
+
+    def failures(self, lines: int = 5) -> dict[str, list[str]]:
+        """The last lines of the log of each cell that has no result."""
+        found = {}
+        for number, cell in enumerate(self.cells, 1):
+            if not self.done(cell):
+                log = self.log(number)
+                text = log.read_text(errors="replace").splitlines() if log.exists() else ["it was never begun"]
+                found[cell.name] = [line for line in text if line.strip() and not line.startswith("#")][-lines:]
+        return found
+
+
+def _changed(paths: list[Path]) -> list[int]:
+    """When the files that are there were."""
+    return [path.stat().st_mtime_ns for path in paths if path.exists()]
+
+
+def _rows(cell: Cell) -> list[list]:
+    path = cell.folder / WORK
+    return read_record(path, "nothing was done")["work"] if path.exists() else []
