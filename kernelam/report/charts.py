@@ -1,7 +1,7 @@
 """Figures of the page of results: what models cost, how they learnt, and those of may2017."""
 
 from collections.abc import Callable, Sequence
-from statistics import StatisticsError, correlation, fmean
+from statistics import fmean
 
 from kernelam.report.evidence import Epoch, Selection, read_epochs, read_selection
 from kernelam.report.figures import Axis, Plot, figure, figures
@@ -9,7 +9,6 @@ from kernelam.report.results import Results, Run, kernel_name, selected
 from kernelam.report.sections import name_of, numbered, rate_of, section, title_of, wer_of
 
 GREY = 7  # the colour of legends about any system
-METRICS = {"ce": ("CE", 1), "entropy": ("entropy", 1), "erll": ("ERLL", 1), "frame_error": ("frame error %", 100)}
 
 
 def cost(results: Results) -> str:
@@ -17,11 +16,11 @@ def cost(results: Results) -> str:
     if not runs:
         return ""
     seconds = [float(run.about["training"]["seconds"]) for _, run in runs]
-    drawn = figure(_scatter("training, seconds", seconds, runs, results, log=True), "One point a run.")
+    drawn = figure(scatter("training, seconds", seconds, runs, results, log=True), "One point a run.")
     return section("Error rate against training time", "Points have the numbers of the tables.", figures([drawn]))
 
 
-def _scatter(
+def scatter(
     name: str, values: Sequence[float], runs: Sequence[tuple[int, Run]], results: Results, log: bool = False
 ) -> Plot:
     """A dot for each run, the first of an experiment with its number."""
@@ -70,38 +69,6 @@ def _curve(plot: Plot, epochs: list[Epoch], colour: int) -> None:
         if row.halved:
             plot.mark("triangle", *here, colour, f"{title}, rate halved")
     plot.line(kept, colour)
-
-
-def correlations(results: Results) -> str:
-    """may2017, figure 2."""
-    runs = [(number, run) for number, run in numbered(results) if run.about.get("heldout")]
-    if len(runs) < 4:
-        return ""
-    rates, drawn, columns = [rate_of(run) for _, run in runs], [], {}
-    for name, (title, scale) in METRICS.items():
-        columns[name] = [scale * float(run.about["heldout"][name]) for _, run in runs]
-        r = _correlation(columns[name], rates)
-        caption = f"{title}: r {'is undefined' if r is None else f'= {r:.2f}'}, n = {len(runs)}"
-        drawn.append(figure(_scatter(f"heldout {title}", columns[name], runs, results), caption))
-    drawn.append(_by_beta(columns["ce"], columns["entropy"], rates))
-    note = f"Pearson's correlation r with {wer_of(results)} over n = {len(runs)} runs (may2017, figure 2)."
-    return section("Which metric foretells the error rate", note, figures(drawn))
-
-
-def _by_beta(ce: list[float], entropy: list[float], rates: list[float]) -> str:
-    """ERLL of parameter β is CE + β entropy."""
-    plot = Plot(Axis("β", 0, 4), Axis("r", -1, 1))
-    betas = [step / 20 for step in range(81)]
-    values = [_correlation([c + beta * h for c, h in zip(ce, entropy, strict=True)], rates) for beta in betas]
-    plot.line([(beta, r) for beta, r in zip(betas, values, strict=True) if r is not None], 0)
-    return figure(plot, f"CE + β entropy, which is CE for β = 0, ERLL for β = 1: r by β, n = {len(rates)}")
-
-
-def _correlation(a: list[float], b: list[float]) -> float | None:
-    try:
-        return correlation(a, b)
-    except StatisticsError:  # one of them is constant
-        return None
 
 
 def features(results: Results) -> str:

@@ -4,7 +4,8 @@ from html import escape
 from pathlib import Path
 
 from kernelam.files import replacing
-from kernelam.report.charts import correlations, cost, features, inputs, learning, survival
+from kernelam.report.charts import cost, features, inputs, learning, survival
+from kernelam.report.correlations import correlations
 from kernelam.report.figures import COLOURS
 from kernelam.report.mistakes import alignments, speakers, words
 from kernelam.report.results import Results

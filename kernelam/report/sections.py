@@ -21,7 +21,11 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def section(title: str, note: str, *parts: str) -> str:
     body = "".join(parts)
-    return f"<section><h2>{escape(title)}</h2><p>{escape(note)}</p>{body}</section>" if body else ""
+    return remark(title, note, body) if body else ""
+
+
+def remark(title: str, note: str, body: str = "") -> str:
+    return f"<section><h2>{escape(title)}</h2><p>{escape(note)}</p>{body}</section>"
 
 
 def numbered(results: Results) -> list[tuple[int, Run]]:

@@ -12,10 +12,12 @@ from chromium import Chromium
 from test_results import DNN, GMM, PROVENANCE, REFS, UTT2SPK, experiment
 
 from kernelam.errors import KernelamError
+from kernelam.report.correlations import TITLE, _swept
 from kernelam.report.evidence import read_alignments, read_epochs, read_selection, read_speakers
 from kernelam.report.figures import Axis, Plot
 from kernelam.report.page import write_page
 from kernelam.report.results import read_results
+from kernelam.report.sections import numbered
 from kernelam.scoring.directory import score_directory
 from kernelam.scoring.tuning import Weights
 
@@ -47,6 +49,10 @@ def kernel(folder: Path, features: int, ce: float, wrong: int) -> Path:
     about = json.loads(json.dumps(KERNEL))
     about["config"]["features"] = about["training"]["settings"]["num_features"] = features
     about["heldout"] = {"ce": ce, "entropy": 1.0, "erll": ce + 1.0, "frame_error": 0.5}
+    about["heldout_metrics"] = {
+        "capped": {"parameters": [0.01, 1.0], "values": [ce, -0.5 * ce]},
+        "top-k": {"parameters": [1.0, 0.5], "values": [ce, wrong**2]},
+    }
     experiment(folder, about, wrong)
     (folder / "epochs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in EPOCHS))
     (folder / "selection.json").write_text(json.dumps(SELECTION))
@@ -103,20 +109,38 @@ class Elements(HTMLParser):
 def test_sections_are_those_of_which_there_are_data(few: list[Path], many: list[Path]) -> None:
     always = ["Error rates", "Metrics and training", "Error rate against training time"]
     mistakes = ["Worst speakers", "Most confused words", "Alignments"]
-    assert Elements(page_of(few)).texts("h2") == always + mistakes
+    assert Elements(page_of(few)).texts("h2") == [*always, TITLE, *mistakes]
     assert Elements(page_of(many)).texts("h2") == [
         *always,
         "Learning curves",
-        "Which metric foretells the error rate",
+        TITLE,
         "Number of features",
         "Survival of selected features",
         "Weights of the inputs",
         *mistakes,
     ]
-    three_metrics = Elements(page_of(many[:-1])).texts("h2")
-    assert "Number of features" in three_metrics
-    assert "Which metric foretells the error rate" not in three_metrics
+    assert "Number of features" in Elements(page_of(many[:-1])).texts("h2")
     assert "Number of features" not in Elements(page_of(many[:3])).texts("h2")
+
+
+def test_correlations(tmp_path: Path, many: list[Path]) -> None:
+    captions = Elements(page_of(many)).texts("figcaption")
+    assert sum("r by" in caption and caption.endswith("n = 4") for caption in captions) == 1  # β
+    assert sum("r by" in caption and caption.endswith("n = 3") for caption in captions) == 2  # the DNN has no sweeps
+    runs = [(n, run) for n, run in numbered(read_results("A title", many, many[0])) if run.about["kind"] == "kernel"]
+    r = correlation([2.5, 2.25, 2.2], [20, 12.5, 15])
+    assert dict(_swept("capped", runs)) == pytest.approx({0.01: r, 1.0: -r})
+    squares = correlation([64, 25, 36], [20, 12.5, 15])
+    assert dict(_swept("top-k", runs)) == pytest.approx({0.5: squares, 1.0: r})
+    page = Elements(page_of(many[:4]))
+    assert any(
+        "Capped and top-k log loss are left out: 2 of the 3 models that tell them." in text for text in page.texts("p")
+    )
+    page = Elements(page_of(many[:3]))
+    assert "Left out: 2 of the 3 models with heldout metrics that it takes." in page.texts("p")
+    # seeds are no models
+    seeds = [kernel(tmp_path / f"seed{n}", 500, 2.0 + n, n) for n in range(3)]
+    assert "Left out: 1 of the 3 models with heldout metrics that it takes." in Elements(page_of(seeds)).texts("p")
 
 
 def test_numbers_are_those_of_the_inputs(many: list[Path]) -> None:
@@ -279,7 +303,7 @@ def test_in_a_browser(tmp_path: Path, many: list[Path], need_program: Callable[[
             assert browser.value("innerWidth") == width
             sizes = "[...document.querySelectorAll('figure svg')].map(one => one.getBoundingClientRect())"
             drawn = browser.value(f"{sizes}.map(one => [one.left, one.right, one.height])")
-            assert len(drawn) == 1 + 3 + 5 + 2 + 3 + 3
+            assert len(drawn) == 1 + 3 + 7 + 2 + 3 + 3
             assert all(left >= 0 and right <= width and height > 100 for left, right, height in drawn)
             # text of figures, as it is scaled, is no smaller than small print
             assert browser.value(f"Math.min(...{sizes}.map(one => 12 * one.width / 360))") >= 11
