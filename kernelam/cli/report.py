@@ -15,6 +15,8 @@ from kernelam.errors import KernelamError
 @click.option("--html", type=PATH, help="The page with figures; report.html beside the tables by default.")
 @click.option("--tuned", default="dev", help="The set on which the weights were tuned.")
 @click.option("--tested", default="test", help="The set that is reported.")
+@click.option("--corpus", help="Set published figures of this corpus beside ours: timit, bn50, bengali, cantonese.")
+@click.option("--published", type=PATH, help="Where they are, if not in the file that comes with this program.")
 @click.argument("folders", type=PATH, nargs=-1, required=True)
 def command(
     title: str,
@@ -23,13 +25,20 @@ def command(
     html: Path | None,
     tuned: str,
     tested: str,
+    corpus: str | None,
+    published: Path | None,
     folders: tuple[Path, ...],
 ) -> None:
     """Write the results of model directories with scored decode_<tuned> and decode_<tested>: tables, and a page."""
     from kernelam.report.page import write_page
+    from kernelam.report.published import FILE, read_published
     from kernelam.report.results import write_results
 
     html = html or output.with_name("report.html")
     if html == output:
         raise KernelamError(f"{output} cannot hold both the tables and the page: give --output and --html two names")
-    write_page(html, write_results(output, title, list(folders), baseline, (tuned, tested)))
+    if published and not corpus:
+        raise KernelamError(f"say with --corpus which corpus of {published} is meant")
+    figures = read_published(published or FILE, corpus) if corpus else None
+    results = write_results(output, title, list(folders), baseline, (tuned, tested), published=figures)
+    write_page(html, results)

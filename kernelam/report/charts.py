@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 
 from kernelam.report.evidence import Epoch, Selection, read_epochs, read_selection
+from kernelam.report.experiments import Run, kernel_name, selected
 from kernelam.report.figures import Axis, Plot, figure, figures
-from kernelam.report.results import Results, Run, kernel_name, selected
+from kernelam.report.results import Results
 from kernelam.report.sections import name_of, numbered, rate_of, section, title_of, wer_of
 
 GREY = 7  # the colour of legends about any system

@@ -6,8 +6,9 @@ from statistics import StatisticsError, correlation
 from typing import Any
 
 from kernelam.report.charts import scatter
+from kernelam.report.experiments import Run
 from kernelam.report.figures import Axis, Plot, figure, figures
-from kernelam.report.results import Results, Run
+from kernelam.report.results import Results
 from kernelam.report.sections import numbered, rate_of, remark, wer_of
 
 TITLE = "Which metric foretells the error rate"

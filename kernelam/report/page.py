@@ -9,12 +9,13 @@ from kernelam.report.correlations import correlations
 from kernelam.report.figures import COLOURS
 from kernelam.report.mistakes import alignments, speakers, words
 from kernelam.report.results import Results
-from kernelam.report.sections import conditions, errors, failed, training
+from kernelam.report.sections import conditions, errors, failed, papers, training
 
 SECTIONS = [
     conditions,
     errors,
     training,
+    papers,
     cost,
     learning,
     correlations,

@@ -1,148 +1,34 @@
 """The results page of a set of experiments."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from statistics import fmean, stdev
-from typing import Any
+from statistics import fmean
 
 from kernelam.errors import KernelamError
 from kernelam.files import replacing
-from kernelam.models.description import describe
+from kernelam.report.experiments import Experiment, Run, read_experiments, system
+from kernelam.report.layouts import Layouts, layouts
+from kernelam.report.published import Published
+from kernelam.report.tables import Table, spread
 from kernelam.scoring.bootstrap import bootstrap, compare
-from kernelam.scoring.directory import read_result, read_scored
-from kernelam.scoring.wer import WerResult
 
-
-@dataclass(frozen=True)
-class Run:
-    """A model directory with a scored decode directory of the set `sets` names first, where its weights were tuned,
-    and one of the set that is reported."""
-
-    folder: Path
-    about: dict[str, Any]
-    dev: dict[str, Any]
-    test: dict[str, Any]
-    words: WerResult  # of the test set
-
-    @classmethod
-    def read(cls, folder: Path, sets: tuple[str, str]) -> "Run":
-        places = [folder / f"decode_{name}" for name in sets]
-        dev, test = map(read_result, places)
-        if Path(test["tuned_on"]) != places[0]:
-            raise KernelamError(
-                f"{places[1]} was scored with weights tuned on {test['tuned_on']}; score it again with"
-                f" steps/score.sh --tuned-on {places[0]}"
-            )
-        return cls(folder, describe(folder), dev, test, read_scored(places[1]))
-
-    @property
-    def key(self) -> str:
-        """Runs of one key differ in their seed alone."""
-        training = self.about["training"]
-        if "settings" not in training:
-            return str(self.folder)
-        options = {name: value for name, value in training["options"].items() if name != "seed"}
-        return json.dumps([self.about["kind"], training["settings"], options, training["data"]], sort_keys=True)
-
-
-Experiment = list[Run]
-"""The runs of one system, with as many seeds."""
-
-
-def read_experiments(folders: list[Path], sets: tuple[str, str]) -> list[Experiment]:
-    """In the order of their first runs."""
-    found: dict[str, Experiment] = {}
-    for folder in folders:
-        run = Run.read(folder, sets)
-        found.setdefault(run.key, []).append(run)
-    return list(found.values())
-
-
-def spread(values: list[float], form: str, bold: bool = False) -> str:
-    """A mean and, of several, their standard deviation."""
-    text = format(fmean(values), form)
-    text = f"**{text}**" if bold else text
-    return text if len(values) < 2 else f"{text} ± {format(stdev(values), form)}"
-
-
-def system(about: dict[str, Any]) -> str:
-    """What a model is, in a few words."""
-    config = about["config"]
-    match about["kind"]:
-        case "gmm":
-            return f"GMM, {config['gaussians']} Gaussians"
-        case "kernel":
-            rank = f", bottleneck {config['bottleneck']}" if config["bottleneck"] else ""
-            number = f"{config['features']}{' selected' if selected(about) else ''} features"
-            return f"{kernel_name(config['kernel']).capitalize()} kernel, {number}{rank}{_rule(about)}"
-        case "dnn":
-            rank = f", bottleneck {config['bottleneck']}" if config.get("bottleneck") else ""
-            begin = about.get("training", {}).get("settings", {}).get("pretraining", "")
-            start = f", {begin} pre-training" if begin else ""
-            return f"DNN, {config['layers']} × {config['width']} {config['activation']}{rank}{start}{_rule(about)}"
-        case "combination":
-            shares = zip(config["weights"], map(system, config["members"]), strict=True)
-            return " + ".join(f"{weight:.2f} ({name})" for weight, name in shares)
-        case kind:
-            return str(kind)
-
-
-def selected(about: dict[str, Any]) -> bool:
-    """Whether the features were selected, for this model or for the one that it has them of."""
-    return bool(about.get("training", {}).get("settings", {}).get("selection"))
-
-
-def _rule(about: dict[str, Any]) -> str:
-    """What the halving rule judged heldout frames by, if not by cross-entropy."""
-    options = about.get("training", {}).get("options", {})
-    return f", by {options['metric']}" if options.get("schedule") == "halving" and options["metric"] != "ce" else ""
-
-
-def kernel_name(settings: dict[str, Any]) -> str:
-    """As an expression of --kernel without bandwidths and weights: gaussian + gaussian o fda:200."""
-
-    def part(inside: dict[str, Any], *bracketed: str) -> str:
-        return f"({kernel_name(inside)})" if inside["name"] in bracketed else kernel_name(inside)
-
-    match settings["name"]:
-        case "sum":
-            return " + ".join(part(kernel, "sum") for kernel in settings["kernels"])
-        case "product":
-            return " * ".join(part(kernel, "sum", "product") for kernel in settings["kernels"])
-        case "composition":
-            outer, inner = (part(settings[side], "sum", "product", "composition") for side in ("outer", "inner"))
-            return " o ".join(filter(None, (outer, settings["projection"], inner if inner != "linear" else None)))
-        case "arccos":
-            return f"arccos{settings['degree']}"
-        case name:
-            return str(name)
-
-
-@dataclass(frozen=True)
-class Table:
-    header: list[str]
-    rows: list[list[str]]
-
-    @property
-    def markdown(self) -> str:
-        lines = [self.header, [":--" if number == 0 else "--:" for number in range(len(self.header))], *self.rows]
-        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+LAYOUTS = "The tables of may2017"
 
 
 @dataclass(frozen=True)
 class Results:
     """What the pages tell, in tables of one row an experiment. p is against `reference`; the weights of each run are
     tuned on the first of `sets` and applied to the second; `failures` are experiments without a result, each with the
-    last lines of its log."""
+    last lines of its log; figures of `published` stand beside ours."""
 
     title: str
     experiments: list[Experiment]
     reference: Experiment
     sets: tuple[str, str]
     failures: Mapping[str, list[str]]
+    published: Published | None = None
 
     @cached_property
     def errors(self) -> Table:
@@ -151,6 +37,10 @@ class Results:
     @cached_property
     def training(self) -> Table:
         return _training(self.experiments)
+
+    @cached_property
+    def layouts(self) -> Layouts:
+        return layouts(self.experiments, self.sets, self.published)
 
     @property
     def notes(self) -> str:
@@ -167,13 +57,14 @@ def read_results(
     baseline: Path,
     sets: tuple[str, str] = ("dev", "test"),
     failures: Mapping[str, list[str]] | None = None,
+    published: Published | None = None,
 ) -> Results:
     """Runs that differ in their seed alone are one experiment; that of `baseline` is the reference."""
     experiments = read_experiments(folders, sets)
     reference = next((one for one in experiments if any(run.folder == baseline for run in one)), None)
     if reference is None:
         raise KernelamError(f"the baseline {baseline} is none of the experiments that are reported")
-    return Results(title, experiments, reference, sets, failures or {})
+    return Results(title, experiments, reference, sets, failures or {}, published)
 
 
 def write_results(
@@ -183,18 +74,21 @@ def write_results(
     baseline: Path,
     sets: tuple[str, str] = ("dev", "test"),
     failures: Mapping[str, list[str]] | None = None,
+    published: Published | None = None,
 ) -> Results:
-    """Write a Markdown page: error rates with their conditions, then what training cost."""
-    results = read_results(title, folders, baseline, sets, failures)
+    """Write a Markdown page: error rates with their conditions, what training cost, and the tables of the papers."""
+    results = read_results(title, folders, baseline, sets, failures, published)
     sections = [
         f"# {title}",
         results.errors.markdown,
         results.notes,
         "## Training",
         results.training.markdown,
-        "## Conditions",
-        "\n".join(f"- {line}" for line in results.conditions),
     ]
+    if results.layouts.note:
+        tables = (f"### {name}\n\n{table.markdown}" for name, table in results.layouts.tables)
+        sections += [f"## {LAYOUTS}", results.layouts.note, *tables]
+    sections += ["## Conditions", "\n".join(f"- {line}" for line in results.conditions)]
     if failures:
         logs = ("\n".join([f"{name}:", "", *(f"    {line}" for line in lines)]) for name, lines in failures.items())
         sections += ["## Failed", *logs]
@@ -264,7 +158,8 @@ def _training(experiments: list[Experiment]) -> Table:
 def _conditions(experiments: list[Experiment]) -> list[str]:
     """Of all runs, each once."""
     lines = []
-    for run in (run for runs in experiments for run in runs):
+    everyone: list[Run] = [run for runs in experiments for run in runs]
+    for run in everyone:
         origin = run.about["provenance"]
         versions = ", ".join(f"{name} {number}" for name, number in origin["versions"].items())
         machine = origin["machine"]

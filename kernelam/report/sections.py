@@ -4,7 +4,9 @@ import re
 from collections.abc import Sequence
 from html import escape
 
-from kernelam.report.results import Results, Run, spread, system
+from kernelam.report.experiments import Run, system
+from kernelam.report.results import LAYOUTS, Results
+from kernelam.report.tables import spread
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -73,6 +75,12 @@ def training(results: Results) -> str:
     header = ["system", wer_of(results), *results.training.header[1:], "directory"]
     note = "CE, entropy and ERLL are of heldout frames, in nats; seconds are of one training."
     return section("Metrics and training", note, table(header, rows))
+
+
+def papers(results: Results) -> str:
+    told = results.layouts
+    parts = (f"<div><h3>{escape(name)}</h3>{table(one.header, one.rows)}</div>" for name, one in told.tables)
+    return remark(LAYOUTS, told.note, f'<div class="beside">{"".join(parts)}</div>') if told.note else ""
 
 
 def failed(results: Results) -> str:

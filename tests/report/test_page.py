@@ -16,7 +16,7 @@ from kernelam.report.correlations import TITLE, _swept
 from kernelam.report.evidence import read_alignments, read_epochs, read_selection, read_speakers
 from kernelam.report.figures import Axis, Plot
 from kernelam.report.page import write_page
-from kernelam.report.results import read_results
+from kernelam.report.results import LAYOUTS, read_results
 from kernelam.report.sections import numbered
 from kernelam.scoring.directory import score_directory
 from kernelam.scoring.tuning import Weights
@@ -111,7 +111,9 @@ def test_sections_are_those_of_which_there_are_data(few: list[Path], many: list[
     mistakes = ["Worst speakers", "Most confused words", "Alignments"]
     assert Elements(page_of(few)).texts("h2") == [*always, TITLE, *mistakes]
     assert Elements(page_of(many)).texts("h2") == [
-        *always,
+        *always[:2],
+        LAYOUTS,
+        *always[2:],
         "Learning curves",
         TITLE,
         "Number of features",

@@ -7,7 +7,8 @@ import pytest
 
 from kernelam.errors import KernelamError
 from kernelam.kernels import ArcCosine, Composition, Gaussian, Laplacian, Linear, Product, Sum
-from kernelam.report.results import kernel_name, system, write_results
+from kernelam.report.experiments import kernel_name, system
+from kernelam.report.results import write_results
 from kernelam.scoring.directory import score_directory
 from kernelam.scoring.tuning import Weights
 

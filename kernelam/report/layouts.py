@@ -1,0 +1,190 @@
+"""The tables of may2017: kernels (3, 8, 10, 12, 14) and networks (4, 7, 9, 11, 13) by tricks, and the best ones (5)."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from kernelam.report.experiments import Experiment, Run, kernel_name, selected, system
+from kernelam.report.published import PAPER, Published
+from kernelam.report.tables import Table, spread
+
+TRICKS = ("NT", "B", "R", "BR")
+NOTE = (
+    "As in may2017, B is a bottleneck, R the halving rule that judges by ERLL, BR both, NT neither; FS are selected"
+    " features. CE, ENT (entropy), ERLL and ERR (frame error) are of heldout frames."
+)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A metric of the paper: of which set, how a run tells it, and how it is printed."""
+
+    name: str
+    split: str
+    value: Callable[[Run], float | None]
+    form: str = ".2f"
+    percent: bool = False  # which the paper has as a fraction
+
+    @property
+    def title(self) -> str:
+        return f"{self.name}, {self.split}" + (", %" if self.percent or self.name == "TER" else "")
+
+    def of(self, runs: Experiment) -> list[float]:
+        """Of the runs that tell it."""
+        return [value for value in map(self.value, runs) if value is not None]
+
+    def text(self, runs: Experiment, published: Published | None, model: str, setting: str) -> str:
+        """Ours and, in brackets, theirs."""
+        values = self.of(runs)
+        ours = spread(values, self.form) if values else "–"
+        theirs = published.figures.get((self.split, self.name, model, setting)) if published else None
+        if theirs is None:
+            return ours
+        return f"{ours} ({100 * float(theirs):g})" if self.percent else f"{ours} ({theirs})"
+
+
+def measures(sets: tuple[str, str]) -> list[Measure]:
+    """The six of table 5; error rates are of the set where weights were tuned, and of the one that is reported."""
+
+    def heldout(name: str, scale: float = 1.0) -> Callable[[Run], float | None]:
+        return lambda run: scale * run.about["heldout"][name] if run.about.get("heldout") else None
+
+    return [
+        Measure("CE", "heldout", heldout("ce"), ".3f"),
+        Measure("ENT", "heldout", heldout("entropy"), ".3f"),
+        Measure("ERLL", "heldout", heldout("erll"), ".3f"),
+        Measure("ERR", "heldout", heldout("frame_error", 100), percent=True),
+        Measure("TER", sets[0], lambda run: 100 * float(run.dev["rate"])),
+        Measure("TER", sets[1], lambda run: 100 * float(run.test["rate"])),
+    ]
+
+
+@dataclass(frozen=True)
+class Layouts:
+    tables: list[tuple[str, Table]]
+    note: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a table: its name, what the paper calls the model, what it puts before the tricks, and the cells."""
+
+    name: str
+    model: str
+    before: str
+    cells: dict[str, list[Experiment]]
+
+
+def layouts(experiments: Sequence[Experiment], sets: tuple[str, str], published: Published | None) -> Layouts:
+    """A table of kernels, and one of networks, for each measure, where they fill more than a cell or there are
+    published figures; then the best of both."""
+    tables: list[tuple[str, Table]] = []
+    notes: list[str] = []
+    for kind, rows in (("kernels", _kernels(experiments)), ("networks", _networks(experiments))):
+        if sum(len(row.cells) for row in rows) > 1 or (rows and published):
+            for measure in measures(sets):
+                tables.append((f"{measure.title}, {kind}", _table(measure, rows, published)))
+            notes += _crowded(rows)
+    if best := _best(experiments, sets, published):
+        tables.append(("Best network and best kernel", best))
+        notes.append(f"The best on {sets[1]} is the one that is best on {sets[0]}.")
+    if tables:
+        notes.insert(0, NOTE)
+    if published:
+        notes.append(_said(published, tables))
+    return Layouts(tables, " ".join(notes))
+
+
+def _said(published: Published, tables: Sequence[tuple[str, Table]]) -> str:
+    if any(re.search(r" \([\d.]+\)$", cell) for _, table in tables for row in table.rows for cell in row):
+        return f"In brackets: {PAPER}'s figures of {published.corpus}."
+    return f"{PAPER} has no figure of {published.corpus} for these sets and models."
+
+
+def _trick(about: dict[str, Any]) -> str:
+    options = about.get("training", {}).get("options", {})
+    by_erll = options.get("schedule") == "halving" and options["metric"].startswith("erll")
+    return ("B" if about["config"].get("bottleneck") else "") + ("R" if by_erll else "") or "NT"
+
+
+def _rows(
+    experiments: Sequence[Experiment], kind: str, head: Callable[[dict[str, Any]], tuple[str, str, str]]
+) -> list[Row]:
+    found: dict[tuple[str, str, str], Row] = {}
+    for runs in experiments:
+        about = runs[0].about
+        if about["kind"] == kind:
+            row = found.setdefault(head(about), Row(*head(about), {}))
+            row.cells.setdefault(_trick(about), []).append(runs)
+    return list(found.values())
+
+
+def _kernels(experiments: Sequence[Experiment]) -> list[Row]:
+    """Each kernel, then the same with selected features."""
+
+    def head(about: dict[str, Any]) -> tuple[str, str, str]:
+        name, chosen = kernel_name(about["config"]["kernel"]), selected(about)
+        return name + (" + FS" if chosen else ""), name.replace("-", "_"), "FS+" if chosen else ""
+
+    rows = _rows(experiments, "kernel", head)
+    models = list(dict.fromkeys(row.model for row in rows))
+    return sorted(rows, key=lambda row: (models.index(row.model), row.before))
+
+
+def _networks(experiments: Sequence[Experiment]) -> list[Row]:
+    """Each shape. The paper's have tanh units and nothing newer."""
+
+    def head(about: dict[str, Any]) -> tuple[str, str, str]:
+        config = about["config"]
+        shape, activation = (config["layers"], config["width"]), config["activation"]
+        plain = activation == "tanh" and not config.get("normalise") and not config.get("dropout")
+        return "{} × {} {}".format(*shape, activation), "dnn_{}x{}".format(*shape) if plain else "", ""
+
+    return _rows(experiments, "dnn", head)
+
+
+def _shown(cell: Sequence[Experiment]) -> Experiment:
+    """The one with the most random features, the first of equals."""
+    return max(cell, key=lambda runs: runs[0].about["config"].get("features", 0))
+
+
+def _crowded(rows: Sequence[Row]) -> list[str]:
+    cells = [cell for row in rows for cell in row.cells.values() if len(cell) > 1]
+    names = [system(runs[0].about) for cell in cells for runs in cell if runs is not _shown(cell)]
+    if not names:
+        return []
+    rule = "Of several in one cell the one with the most features stands, the first of equals; not shown"
+    return [f"{rule}: {'; '.join(names)}."]
+
+
+def _table(measure: Measure, rows: Sequence[Row], published: Published | None) -> Table:
+    lines = []
+    for row in rows:
+        cells = [_shown(row.cells[trick]) if trick in row.cells else [] for trick in TRICKS]
+        texts = [
+            measure.text(cell, published, row.model, row.before + trick)
+            for cell, trick in zip(cells, TRICKS, strict=True)
+        ]
+        lines.append([row.name, *texts])
+    return Table(["", *TRICKS], lines)
+
+
+def _best(experiments: Sequence[Experiment], sets: tuple[str, str], published: Published | None) -> Table | None:
+    """Of each measure the least; on the set that is reported, that of the experiment which is best on the tuned one."""
+    kinds = {kind: [runs for runs in experiments if runs[0].about["kind"] == kind] for kind in ("dnn", "kernel")}
+    if not all(kinds.values()):
+        return None
+    lines = []
+    for measure, judge in zip(measures(sets), [*measures(sets)[:-1], measures(sets)[-2]], strict=True):
+        best = {kind: _least(judge, members) for kind, members in kinds.items()}
+        texts = [measure.text(best[kind], published, f"best_{kind}", "") for kind in kinds]
+        names = [system(best[kind][0].about) if best[kind] else "–" for kind in kinds]
+        lines.append([measure.title, *texts, *names])
+    return Table(["", "network", "kernel", "which network", "which kernel"], lines)
+
+
+def _least(measure: Measure, members: Sequence[Experiment]) -> Experiment:
+    known = [runs for runs in members if measure.of(runs)]
+    return min(known, key=lambda runs: fmean(measure.of(runs)), default=[])
