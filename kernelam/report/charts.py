@@ -13,7 +13,7 @@ GREY = 7  # the colour of legends about any system
 
 
 def cost(results: Results) -> str:
-    runs = [(number, run) for number, run in numbered(results) if run.about["training"]["seconds"] > 0]
+    runs = [(number, run) for number, run in numbered(results) if run.trained and run.about["training"]["seconds"] > 0]
     if not runs:
         return ""
     seconds = [float(run.about["training"]["seconds"]) for _, run in runs]

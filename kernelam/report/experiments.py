@@ -1,6 +1,7 @@
 """Experiments: trained systems with their scored decode directories, and what they are called."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from kernelam.scoring.wer import WerResult
 @dataclass(frozen=True)
 class Run:
     """A model directory with a scored decode directory of the set `sets` names first, where its weights were tuned,
-    and one of the set that is reported."""
+    and one of the set that is reported. Where these are of combined lattices there is no model."""
 
     folder: Path
     about: dict[str, Any]
@@ -31,16 +32,30 @@ class Run:
                 f"{places[1]} was scored with weights tuned on {test['tuned_on']}; score it again with"
                 f" steps/score.sh --tuned-on {places[0]}"
             )
-        return cls(folder, describe(folder), dev, test, read_scored(places[1]))
+        combined = "systems" in test and not (folder / "model.json").exists()
+        about = _lattices(test) if combined else describe(folder)
+        return cls(folder, about, dev, test, read_scored(places[1]))
+
+    @property
+    def trained(self) -> bool:
+        return "training" in self.about
 
     @property
     def key(self) -> str:
         """Runs of one key differ in their seed alone."""
-        training = self.about["training"]
+        training = self.about.get("training", {})
         if "settings" not in training:
             return str(self.folder)
         options = {name: value for name, value in training["options"].items() if name != "seed"}
         return json.dumps([self.about["kind"], training["settings"], options, training["data"]], sort_keys=True)
+
+
+def _lattices(result: dict[str, Any]) -> dict[str, Any]:
+    """What stands for model.json where the lattices of several systems were decoded together."""
+    folders = [Path(member["folder"]).parent for member in result["systems"]]
+    names = [system(describe(one)) if (one / "model.json").exists() else one.name for one in folders]
+    weights = [part / sum(result["parts"]) for part in result["parts"]]
+    return {"kind": "lattices", "config": {"names": names, "weights": weights}}
 
 
 Experiment = list[Run]
@@ -77,10 +92,15 @@ def system(about: dict[str, Any]) -> str:
             parts.append(f"{begin} pre-training" if begin else "")
             return ", ".join(filter(None, parts)) + _rule(about)
         case "combination":
-            shares = zip(config["weights"], map(system, config["members"]), strict=True)
-            return " + ".join(f"{weight:.2f} ({name})" for weight, name in shares)
+            return _sum(config["weights"], map(system, config["members"]))
+        case "lattices":
+            return f"lattices: {_sum(config['weights'], config['names'])}"
         case kind:
             return str(kind)
+
+
+def _sum(weights: Iterable[float], names: Iterable[str]) -> str:
+    return " + ".join(f"{weight:.2f} ({name})" for weight, name in zip(weights, names, strict=True))
 
 
 def selected(about: dict[str, Any]) -> bool:

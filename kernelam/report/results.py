@@ -105,7 +105,7 @@ def _errors(experiments: list[Experiment], reference: Experiment, sets: tuple[st
         interval = bootstrap(words).interval
         span = f"{100 * interval[0]:.2f} – {100 * interval[1]:.2f}" if interval else "–"
         p = "" if runs is reference else f"{compare([run.words for run in reference], words).p:.4f}"
-        weights = "; ".join(f"{run.test['lmwt']}, {run.test['wip']}" for run in runs)
+        weights = "; ".join(map(_weights, runs))
         rates = [
             spread([100 * run.dev["rate"] for run in runs], ".2f"),
             spread([100 * run.test["rate"] for run in runs], ".2f", bold=True),
@@ -114,6 +114,11 @@ def _errors(experiments: list[Experiment], reference: Experiment, sets: tuple[st
         rows.append([system(runs[0].about), *rates, span, p, weights, oracle])
     header = ["system", f"{dev} WER %", f"{test} WER %", "95 % interval", "p", "LM weight, penalty", f"{test} oracle %"]
     return Table(header, rows)
+
+
+def _weights(run: Run) -> str:
+    """Combined lattices have none but those of their systems."""
+    return "–" if "parts" in run.test else f"{run.test['lmwt']}, {run.test['wip']}"
 
 
 def _notes(experiments: list[Experiment], reference: Experiment, sets: tuple[str, str]) -> str:
@@ -134,7 +139,7 @@ def _notes(experiments: list[Experiment], reference: Experiment, sets: tuple[str
 
 def _training(experiments: list[Experiment]) -> Table:
     rows = []
-    for runs in experiments:
+    for runs in (runs for runs in experiments if runs[0].trained):
         about, training = runs[0].about, runs[0].about["training"]
         rates = training.get("options", {}).get("rates", [])
         heldout = [run.about["heldout"] for run in runs if run.about.get("heldout")]
@@ -158,8 +163,7 @@ def _training(experiments: list[Experiment]) -> Table:
 def _conditions(experiments: list[Experiment]) -> list[str]:
     """Of all runs, each once."""
     lines = []
-    everyone: list[Run] = [run for runs in experiments for run in runs]
-    for run in everyone:
+    for run in (run for runs in experiments for run in runs if run.trained):
         origin = run.about["provenance"]
         versions = ", ".join(f"{name} {number}" for name, number in origin["versions"].items())
         machine = origin["machine"]

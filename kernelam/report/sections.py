@@ -69,7 +69,8 @@ def errors(results: Results) -> str:
 
 def training(results: Results) -> str:
     rows = []
-    for number, (runs, row) in enumerate(zip(results.experiments, results.training.rows, strict=True)):
+    trained = [(number, runs) for number, runs in enumerate(results.experiments) if runs[0].trained]
+    for (number, runs), row in zip(trained, results.training.rows, strict=True):
         wer = spread([rate_of(run) for run in runs], ".2f", bold=True)
         rows.append([name_of(number, runs[0]), wer, *row[1:], " ".join(str(run.folder) for run in runs)])
     header = ["system", wer_of(results), *results.training.header[1:], "directory"]

@@ -1,6 +1,7 @@
 """The results page of two small experiments."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from kernelam.errors import KernelamError
 from kernelam.kernels import ArcCosine, Composition, Gaussian, Laplacian, Linear, Product, Sum
 from kernelam.report.experiments import kernel_name, system
+from kernelam.report.page import write_page
 from kernelam.report.results import write_results
 from kernelam.scoring.directory import score_directory
 from kernelam.scoring.tuning import Weights
@@ -103,6 +105,30 @@ def test_an_experiment_that_cannot_be_reported_is_a_sentence(tmp_path: Path, fol
     with pytest.raises(KernelamError, match="decode_dev is not scored"):
         write_results(page, "A title", folders, folders[0])
     assert not page.exists()
+
+
+def test_combined_lattices_are_an_experiment(tmp_path: Path, folders: list[Path]) -> None:
+    (tmp_path / "gmm/model.json").rename(tmp_path / "gmm/not.json")  # as of a model that Kaldi trained
+    both = tmp_path / "both"
+    for part, tuned_on in (("dev", None), ("test", both / "decode_dev")):
+        systems = [{"folder": str(folder / f"decode_{part}"), "lmwt": 9, "wip": 0.5} for folder in folders]
+        hyps = {Weights(1, 0.0, (4, 6)): REFS}
+        score_directory(both / f"decode_{part}", REFS, hyps, UTT2SPK, tuned_on, systems=systems)
+    results = write_results(tmp_path / "RESULTS.md", "A title", [folders[1], both], folders[1])
+    name = "lattices: 0.40 (gmm) + 0.60 (DNN, 4 × 1000 tanh)"
+    (errors,) = cells((tmp_path / "RESULTS.md").read_text(), name)  # it has no row of training
+    assert (errors[2], errors[5]) == ("**0.00**", "–")
+    write_page(tmp_path / "report.html", results)
+    page = (tmp_path / "report.html").read_text()
+    assert page.count(f"<td>2 · {name}</td>") == 1
+    assert "1 · DNN" in page[page.index("Metrics and training") :]
+    (tmp_path / "other").mkdir()
+    shutil.copytree(folders[1] / "decode_dev", tmp_path / "other/decode_dev")
+    score_directory(
+        tmp_path / "other/decode_test", REFS, {Weights(9, 0.5): REFS}, UTT2SPK, tmp_path / "other/decode_dev"
+    )
+    with pytest.raises(KernelamError, match="other holds no trained model"):
+        write_results(tmp_path / "RESULTS.md", "A title", [tmp_path / "other"], tmp_path / "other")
 
 
 def test_names_of_kernels_are_those_of_expressions():
