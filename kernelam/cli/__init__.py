@@ -16,6 +16,7 @@ from kernelam.errors import KernelamError
 COMMANDS = {
     "align": "Align transcripts with frames by a trained model.",
     "bench": "Measure speed against a named peer.",
+    "claims": "Test the papers' claims on a corpus.",
     "combine": "Combine trained models into one.",
     "data": "Copy, combine, fix, split, subset data directories.",
     "decode": "Turn features into lattices with a model and a graph.",

@@ -1,0 +1,1 @@
+"""What the papers claim, tested on a corpus."""

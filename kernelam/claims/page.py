@@ -1,0 +1,137 @@
+"""The page that says which claims held."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernelam.claims.outcomes import Evidence, Outcome, read_outcome
+from kernelam.claims.papers import CLAIMS, Finding, Part, find
+from kernelam.claims.study import Key, Study
+from kernelam.errors import KernelamError
+from kernelam.experiments import Work
+from kernelam.files import replacing
+from kernelam.report.experiments import Run
+from kernelam.report.results import Results
+from kernelam.report.tables import Table
+
+NOTES = """\
+Effects are relative changes of the new against the old unless they are shares or correlations. An interval is 95 %:
+over pairs of models that differ in one thing, Student's; for TER its half-width is combined, as √(a² + b²), with that
+of a paired bootstrap over the utterances of {tested}. Models of one corpus are not independent, so that it says how
+sure the effect is on this corpus, not on others. A claim held if the interval of every part lies on its side, did not
+if one lies on the other side, and is too small to tell otherwise, as where fewer than three pairs give no interval.
+TER is of {tested}, with weights tuned on {tuned}; CE, ERLL, perplexity and frame error are of heldout frames."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the cells of a study have come to."""
+
+    findings: list[Finding]
+    work: list[Work]
+    conditions: list[str]
+    failures: Mapping[str, list[str]]
+
+
+def read_findings(study: Study) -> Told:
+    failures = study.failures()
+    done = [cell for cell in study.cells if cell.name not in failures]
+    if not done:
+        name, lines = next(iter(failures.items()))
+        raise KernelamError(f"all {len(failures)} cells failed, {name} with: {lines[-1] if lines else 'an empty log'}")
+    outcomes: dict[Key, Outcome] = {}
+    runs = []
+    for cell in done:
+        run = Run.read(cell.folder, study.sets) if cell.decoded else None
+        runs += [run] if run else []
+        outcomes[study.keys[cell.name]] = read_outcome(cell.folder, run)
+    findings = [find(claim, Evidence(study.scale, outcomes)) for claim in CLAIMS]
+    work = [step for cell in study.cells for step in study.work(cell)]
+    return Told(findings, work, Results(study.title, [runs], runs, study.sets, failures).conditions, failures)
+
+
+def table(findings: Sequence[Finding]) -> Table:
+    """A row a claim; where it has several parts, rows of these follow."""
+    rows = []
+    for finding in findings:
+        claim, parts = finding.claim, finding.parts
+        verdict = f"**{finding.verdict}**" + (f": {finding.note}" if finding.note else "")
+        alone = _figures(parts[0]) if len(parts) == 1 else ["", "", ""]
+        rows.append([f"{claim.number}. {claim.text}", claim.paper, *alone, verdict])
+        for part in parts if len(parts) > 1 else ():
+            rows.append([f"– {part.text}", "", *_figures(part), part.verdict or ""])
+    return Table(["claim", "paper", "effect", "95 % interval", "pairs", "verdict"], rows)
+
+
+def _figures(part: Part) -> list[str]:
+    effect, interval = part.estimate.effect, part.estimate.interval
+    ends = " to ".join(_number(end, part.percent) for end in interval) if interval else "–"
+    return [_number(effect, part.percent), ends, str(part.estimate.count)]
+
+
+def _number(value: float, percent: bool) -> str:
+    if not math.isfinite(value):
+        return "–"
+    text = f"{100 * value:+.1f} %" if percent else f"{value:+.2f}"
+    return text.replace("-", "−")
+
+
+def duration(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    return (
+        f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min" if minutes else "under a minute"
+    )
+
+
+def elapsed(work: Iterable[Work]) -> float:
+    """Seconds in which at least one step was at work."""
+    total, until = 0.0, -math.inf
+    for step in sorted(work, key=lambda step: step.start):
+        total += max(0.0, step.end - max(step.start, until))
+        until = max(until, step.end)
+    return total
+
+
+def _time(study: Study, work: Sequence[Work]) -> str:
+    training, decoding = (sum(one.end - one.start for one in work if one.step == step) for step in ("train", "decode"))
+    return (
+        f"{len(study.cells)} cells took {duration(elapsed(work))} by the clock: {duration(training)} of training and"
+        f" {duration(decoding)} of decoding, of jobs that ran side by side. What was interrupted is not counted."
+    )
+
+
+def page(study: Study, told: Told) -> str:
+    compared = []
+    for finding in told.findings:
+        alone = f" ({finding.parts[0].text})" if len(finding.parts) == 1 else ""
+        compared.append(f"{finding.claim.number}. {finding.claim.compared}{alone}")
+    sections = [
+        f"# {study.title}",
+        table(told.findings).markdown,
+        NOTES.format(tuned=study.tuned.name, tested=study.tested.name).replace("\n", " "),
+        "## What was compared",
+        "\n".join(compared),
+        "## Time",
+        _time(study, told.work),
+        "## Conditions",
+        "\n".join(f"- {line}" for line in [_scale(study), *told.conditions]),
+    ]
+    if told.failures:
+        logs = ("\n".join([f"{name}:", "", *(f"    {line}" for line in log)]) for name, log in told.failures.items())
+        sections += ["## Failed", *logs]
+    return "\n\n".join(sections) + "\n"
+
+
+def _scale(study: Study) -> str:
+    scale = study.scale
+    seeds = " ".join(map(str, scale.seeds))
+    grid = "" if scale.grid_seeds == scale.seeds else f", of claims 1 to 5 and 7 {' '.join(map(str, scale.grid_seeds))}"
+    return f"seeds {seeds}{grid}; {' '.join(f'{count:,}' for count in scale.features)} features"
+
+
+def write_claims(path: Path, study: Study) -> Told:
+    told = read_findings(study)
+    with replacing(path, "w") as stream:
+        stream.write(page(study, told))
+    return told
