@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from safetensors import SafetensorError, safe_open
+
 from kernelam.errors import KernelamError
 from kernelam.kaldi.tables import lines
 from kernelam.records import read_record
@@ -31,6 +34,16 @@ class Selection:
     survival: list[float]
     chance: list[float]
     input_weights: list[float]
+
+
+@dataclass(frozen=True)
+class ClassMeans:
+    """Of each class with heldout frames: its number, its phone, its frames, and the mean of its logits."""
+
+    classes: list[int]
+    phones: list[str]
+    frames: np.ndarray
+    means: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -74,6 +87,21 @@ def read_selection(folder: Path) -> Selection | None:
     except (ValueError, TypeError, KeyError) as error:
         raise KernelamError(f"{path} is damaged: {_said(error)}") from None
     return Selection([int(size) for size in columns.pop("kept")], **columns)
+
+
+def read_class_means(folder: Path) -> ClassMeans | None:
+    path = folder / "class_means.safetensors"
+    if not path.exists():
+        return None
+    try:
+        with safe_open(path, "np") as file:
+            classes, frames, means = (file.get_tensor(name) for name in ("classes", "frames", "means"))
+            phones = json.loads(file.metadata()["about"])["phones"]
+        if not len(classes) == len(frames) == len(means) == len(phones) or not np.isfinite(means).all():
+            raise ValueError("its classes differ in number, or are not finite")
+    except (SafetensorError, ValueError, TypeError, KeyError) as error:
+        raise KernelamError(f"{path} is damaged: {_said(error)}") from None
+    return ClassMeans(classes.tolist(), phones, frames, means)
 
 
 def _finite(value: Any) -> float | None:

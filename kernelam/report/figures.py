@@ -11,6 +11,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 14, 28, 42
 _CLEAR = 12.0  # distance at which a label does not touch a mark
 _SHAPES = {
     "dot": "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0Z",
+    "point": "M-2 0a2 2 0 1 0 4 0a2 2 0 1 0-4 0Z",
     "cross": "M-5-5L5 5M-5 5L5-5",
     "triangle": "M-5-16H5L0-8Z",  # above its point, which may have a cross too
 }
@@ -92,14 +93,21 @@ class Plot:
 
     def mark(self, shape: str, x: float, y: float, colour: int, title: str, label: str = "") -> None:
         """`title` is shown where the pointer rests; `label` always, beside the mark."""
+        self._mark(shape, x, y, f'class="c{colour % COLOURS}"', title, label)
+
+    def _mark(self, shape: str, x: float, y: float, colour: str, title: str, label: str) -> None:
         across, up = self._place(x, y)
         self._marks.append((across, up))
         if label:
             self._labels.append((across, up, label))
         self._parts.append(
-            f'<g class="c{colour % COLOURS}" transform="translate({across:.1f} {up:.1f})">'
+            f'<g {colour} transform="translate({across:.1f} {up:.1f})">'
             f'<title>{escape(title)}</title><path class="{shape}" d="{_SHAPES[shape]}"/></g>'
         )
+
+    def point(self, x: float, y: float, hue: float, title: str, label: str = "") -> None:
+        """A small mark whose hue, from 0 to 1, is one of more than the page has colours for."""
+        self._mark("point", x, y, f'style="color:hsl({360 * hue:.0f} 65% 45%)"', title, label)
 
     def cell(self, x: float, y: float, depth: float, title: str) -> None:
         """A square of one unit around (x, y), of a depth of colour from 0 to 1."""
@@ -109,12 +117,18 @@ class Plot:
             f' fill-opacity="{depth:.2f}"><title>{escape(title)}</title></rect>'
         )
 
-    def _label(self, x: float, y: float, text: str) -> str:
-        """At the first corner of its mark that is clear of the other marks, or as clear as there is."""
-        others = [mark for mark in self._marks if mark != (x, y)]
-        corners = [(x + across, y + up) for up in (-9, 9) for across in (10, -10)]
-        best = max(corners, key=lambda corner: min([_CLEAR, *(math.dist(corner, mark) for mark in others)]))
-        return f'<text x="{best[0]:.1f}" y="{best[1] + 4:.1f}" text-anchor="middle">{escape(text)}</text>'
+    def _texts(self) -> list[str]:
+        """Each label at the first corner of its mark that is clear of other marks and labels, or as clear as can be."""
+        labels: list[tuple[float, float]] = []
+        texts = []
+        for x, y, text in self._labels:
+            others = [mark for mark in self._marks if mark != (x, y)] + labels
+            corners = [(x + across, y + up) for up in (-9, 9) for across in (10, -10)]
+            clear = [min([_CLEAR, *(math.dist(corner, one) for one in others)]) for corner in corners]
+            best = corners[clear.index(max(clear))]
+            labels.append(best)
+            texts.append(f'<text x="{best[0]:.1f}" y="{best[1] + 4:.1f}" text-anchor="middle">{escape(text)}</text>')
+        return texts
 
     def svg(self, name: str) -> str:
         bottom, middle = _HEIGHT - _BOTTOM, (_LEFT + _WIDTH - _RIGHT) / 2
@@ -130,7 +144,7 @@ class Plot:
         frame.append(f'<text x="2" y="14">{escape(self.y.name)}</text>')
         return (
             f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(name)}">'
-            + "".join(frame + self._parts + [self._label(*label) for label in self._labels])
+            + "".join(frame + self._parts + self._texts())
             + "</svg>"
         )
 

@@ -171,6 +171,11 @@ def _table(measure: Measure, rows: Sequence[Row], published: Published | None) -
     return Table(["", *TRICKS], lines)
 
 
+def best_of(experiments: Sequence[Experiment], kind: str, sets: tuple[str, str]) -> Experiment:
+    """The experiment of a kind that is best on the set where weights were tuned; empty where there is none."""
+    return _least(measures(sets)[-2], [runs for runs in experiments if runs[0].about["kind"] == kind])
+
+
 def _best(experiments: Sequence[Experiment], sets: tuple[str, str], published: Published | None) -> Table | None:
     """Of each measure the least; on the set that is reported, that of the experiment which is best on the tuned one."""
     kinds = {kind: [runs for runs in experiments if runs[0].about["kind"] == kind] for kind in ("dnn", "kernel")}

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from kernelam.files import replacing
 from kernelam.report.charts import cost, features, inputs, learning, survival
+from kernelam.report.classes import classes
 from kernelam.report.correlations import correlations
 from kernelam.report.figures import COLOURS
 from kernelam.report.mistakes import alignments, speakers, words
@@ -22,6 +23,7 @@ SECTIONS = [
     features,
     survival,
     inputs,
+    classes,
     speakers,
     words,
     alignments,
@@ -65,7 +67,7 @@ figure {{ margin: 0; break-inside: avoid; max-width: 480px; }}
 svg {{ display: block; width: 100%; height: auto; overflow: visible; }}
 svg text {{ font: 12px system-ui, sans-serif; fill: var(--ink); }}
 polyline, .cross {{ fill: none; stroke: currentColor; stroke-width: 2; }}
-.dot, .triangle, rect {{ fill: currentColor; }}
+.dot, .point, .triangle, rect {{ fill: currentColor; }}
 .axis, .rule {{ fill: none; stroke: var(--quiet); }}
 .rule {{ stroke: var(--rule); }}
 {"".join(f".c{n} {{ color: var(--s{n}); }} " for n in range(COLOURS))}

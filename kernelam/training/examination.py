@@ -29,11 +29,14 @@ FILE = "class_means.safetensors"
 @dataclass(frozen=True)
 class Examination:
     """Values of each sweep; the phones most often taken for others, with frames; and, of the classes that have heldout
-    frames, the mean of the logits, each frame's shifted to mean 0, in their leading principal components."""
+    frames, their phones, how many frames, and the mean of the logits, each frame's shifted to mean 0, in their leading
+    principal components (lu2014, figure 3)."""
 
     metrics: dict[str, dict[str, list[float]]]
     confusions: list[tuple[str, str, int]]
+    classes: Tensor
     phones: list[str]
+    frames: Tensor
     means: Tensor
 
     @property
@@ -41,7 +44,8 @@ class Examination:
         return {"heldout_metrics": self.metrics, "confusions": self.confusions}
 
     def save(self, folder: Path) -> None:
-        write_arrays(folder / FILE, {"means": self.means}, {"phones": self.phones})
+        arrays = {"classes": self.classes, "frames": self.frames, "means": self.means}
+        write_arrays(folder / FILE, arrays, {"phones": self.phones})
 
 
 def class_phones(transitions: TransitionModel, phones: Path) -> list[str]:
@@ -73,7 +77,9 @@ def examine(model: PosteriorModel, heldout: Batches, phones: Sequence[str], size
     return Examination(
         _sweeps(torch.cat(log_p)),
         _most_confused(confused.cpu(), names),
+        seen,
         [phones[number] for number in seen.tolist()],
+        frames[seen],
         _principal_components(means),
     )
 

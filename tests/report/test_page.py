@@ -7,8 +7,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 from statistics import correlation
 
+import numpy as np
 import pytest
 from chromium import Chromium
+from safetensors.numpy import save_file
 from test_results import DNN, GMM, PROVENANCE, REFS, UTT2SPK, experiment
 
 from kernelam.errors import KernelamError
@@ -284,6 +286,52 @@ def test_labels_keep_clear_of_marks() -> None:
     assert float(re.search(label, plot.svg(""))[1]) < float(mark[0]) < float(other[0])  # type: ignore[index]
 
 
+def test_labels_keep_clear_of_labels() -> None:
+    plot = Plot(Axis("", 0, 300), Axis("", 0, 180))
+    plot.mark("dot", 100, 100, 0, "", "first")
+    plot.point(100, 100, 0.5, "", "second")  # in the same place
+    places = re.findall(r'x="(\S+)" y="(\S+)" text-anchor="middle">(?:first|second)', plot.svg(""))
+    assert len(set(places)) == 2
+    assert "hsl(180 65% 45%)" in plot.svg("")
+
+
+def class_means(folder: Path, seed: int, count: int = 24) -> None:
+    rng = np.random.default_rng(seed)
+    arrays = {
+        "classes": np.arange(count),
+        "frames": np.ones(count, np.float32),
+        "means": rng.standard_normal((count, 5)).astype(np.float32),
+    }
+    about = {"phones": [f"p{number % 4}" for number in range(count)]}
+    save_file(arrays, folder / "class_means.safetensors", {"about": json.dumps(about)})
+
+
+def test_places_of_classes(many: list[Path]) -> None:
+    class_means(many[1], 1)
+    class_means(many[2], 2)
+    page = Elements(page_of(many))
+    captions = [text for text in page.texts("figcaption") if "t-SNE" in text or "principal" in text]
+    kernels = "3 · Gaussian kernel, 1000 selected features (k1000)"  # the first of equals on dev
+    assert captions == [
+        f"{name}, {way}"
+        for way in ("principal components", "t-SNE")
+        for name in ("2 · DNN, 4 × 1000 tanh (dnn)", kernels)
+    ]
+    assert page.texts("title").count("class 5, p1") == 4
+    assert page.texts("text").count("p3") == 4
+    assert any(
+        text.endswith("The t-SNE of the kernel model starts from that of the network.") for text in page.texts("p")
+    )
+    class_means(many[2], 2, 20)
+    assert not any("starts from that of the network" in text for text in Elements(page_of(many)).texts("p"))
+    class_means(many[2], 2, 5)
+    captions = Elements(page_of(many)).texts("figcaption")
+    assert sum("t-SNE" in caption for caption in captions) == 1
+    (many[1] / "class_means.safetensors").write_bytes(b"damaged")
+    with pytest.raises(KernelamError, match=r"class_means\.safetensors is damaged: "):
+        page_of(many)
+
+
 def test_command_writes_both(tmp_path: Path, few: list[Path], kernelam: Callable) -> None:
     command = ["report", "--title", "T", "--baseline", few[0], "--output", tmp_path / "out/RESULTS.md", *few]
     assert kernelam(*command).returncode == 0
@@ -296,6 +344,8 @@ def test_command_writes_both(tmp_path: Path, few: list[Path], kernelam: Callable
 
 def test_in_a_browser(tmp_path: Path, many: list[Path], need_program: Callable[[str], str]) -> None:
     long = "x" * 300
+    class_means(many[1], 1)
+    class_means(many[2], 2)
     page = page_of(many, failures={long: [long]})
     with Chromium(need_program("chromium"), tmp_path / "profile") as browser:
         for width in (390, 1440):
@@ -305,7 +355,7 @@ def test_in_a_browser(tmp_path: Path, many: list[Path], need_program: Callable[[
             assert browser.value("innerWidth") == width
             sizes = "[...document.querySelectorAll('figure svg')].map(one => one.getBoundingClientRect())"
             drawn = browser.value(f"{sizes}.map(one => [one.left, one.right, one.height])")
-            assert len(drawn) == 1 + 3 + 7 + 2 + 3 + 3
+            assert len(drawn) == 1 + 3 + 7 + 2 + 3 + 3 + 4
             assert all(left >= 0 and right <= width and height > 100 for left, right, height in drawn)
             # text of figures, as it is scaled, is no smaller than small print
             assert browser.value(f"Math.min(...{sizes}.map(one => 12 * one.width / 360))") >= 11

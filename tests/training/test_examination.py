@@ -72,6 +72,8 @@ def test_class_means_keep_their_distances(model: KernelSoftmax, heldout: Batches
     seen.save(tmp_path)
     arrays, about = read_arrays(tmp_path / FILE)
     assert about == {"phones": PHONES[:4]}
+    assert arrays["classes"].tolist() == [0, 1, 2, 3]
+    assert arrays["frames"].tolist() == torch.bincount(labels).tolist()
     distances = torch.cdist(arrays["means"], arrays["means"]).double()
     torch.testing.assert_close(distances, torch.cdist(means, means), rtol=1e-5, atol=1e-5)
     assert torch.equal(arrays["means"], examine(model, heldout, PHONES, size=77).means)
