@@ -10,15 +10,22 @@ from kernelam.report.results import Results
 from kernelam.report.sections import name_of, numbered, rate_of, section, title_of, wer_of
 
 GREY = 7  # the colour of legends about any system
+COSTS = {
+    "seconds": ("training, seconds", 1),
+    "flops": ("training, Tflop", 1e12),
+    "memory": ("peak memory, GiB", 2**30),
+}
 
 
 def cost(results: Results) -> str:
-    runs = [(number, run) for number, run in numbered(results) if run.trained and run.about["training"]["seconds"] > 0]
-    if not runs:
-        return ""
-    seconds = [float(run.about["training"]["seconds"]) for _, run in runs]
-    drawn = figure(scatter("training, seconds", seconds, runs, results, log=True), "One point a run.")
-    return section("Error rate against training time", "Points have the numbers of the tables.", figures([drawn]))
+    drawn = []
+    for name, (title, unit) in COSTS.items():
+        told = [(one, one[1].about["training"].get(name, 0) / unit) for one in numbered(results) if one[1].trained]
+        if known := [(one, value) for one, value in told if value > 0]:
+            runs, values = zip(*known, strict=True)
+            drawn.append(figure(scatter(title, values, runs, results, log=True), f"{title}; one point a run."))
+    note = "Points have the numbers of the tables. Heldout frames are not counted in flops."
+    return section("Error rate against the cost of training", note, figures(drawn))
 
 
 def scatter(

@@ -1,4 +1,4 @@
-"""What the best system of a report gets wrong: speakers, words, utterances."""
+"""What the best system of a report gets wrong: speakers, words, phones, utterances."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,17 +7,22 @@ from pathlib import Path
 from statistics import fmean
 
 from kernelam.report.evidence import Pairs, read_alignments, read_speakers
+from kernelam.report.experiments import Experiment
 from kernelam.report.results import Results
 from kernelam.report.sections import rate_of, section, table, title_of
 from kernelam.scoring.details import EMPTY
 
-UTTERANCES, SPEAKERS, WORDS = 200, 20, 15  # the worst that are listed
+UTTERANCES, SPEAKERS, WORDS, PHONES = 200, 20, 15, 20  # the worst that are listed
 
 
 def _best(results: Results) -> tuple[str, Path]:
     """The first run of the experiment with the fewest errors, and its decode directory."""
-    number, runs = min(enumerate(results.experiments), key=lambda one: fmean(map(rate_of, one[1])))
+    number, runs = min(enumerate(results.experiments), key=_errors)
     return title_of(number, runs[0]), runs[0].folder / f"decode_{results.sets[1]}"
+
+
+def _errors(numbered: tuple[int, Experiment]) -> float:
+    return fmean(map(rate_of, numbered[1]))
 
 
 def speakers(results: Results) -> str:
@@ -49,6 +54,17 @@ def words(results: Results) -> str:
     tables = "".join(table(header, rows[:WORDS]) for header, rows in kinds if rows)
     note = f"Of {name}: at most {WORDS} of each kind."
     return section("Most confused words", note, f'<div class="beside">{tables}</div>' if tables else "")
+
+
+def phones(results: Results) -> str:
+    """Of the best model that tells which it takes for others."""
+    told = [one for one in enumerate(results.experiments) if one[1][0].about.get("confusions")]
+    if not told:
+        return ""
+    number, runs = min(told, key=_errors)
+    rows = [(ref, hyp, str(count)) for ref, hyp, count in runs[0].about["confusions"][:PHONES]]
+    note = f"Of {title_of(number, runs[0])}: heldout frames whose most probable class is one of another phone."
+    return section("Most confused phones", note, table(["phone", "taken for", "frames"], rows))
 
 
 def alignments(results: Results) -> str:

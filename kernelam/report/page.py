@@ -8,7 +8,7 @@ from kernelam.report.charts import cost, features, inputs, learning, survival
 from kernelam.report.classes import classes
 from kernelam.report.correlations import correlations
 from kernelam.report.figures import COLOURS
-from kernelam.report.mistakes import alignments, speakers, words
+from kernelam.report.mistakes import alignments, phones, speakers, words
 from kernelam.report.results import Results
 from kernelam.report.sections import conditions, errors, failed, papers, training
 
@@ -26,6 +26,7 @@ SECTIONS = [
     classes,
     speakers,
     words,
+    phones,
     alignments,
     failed,
 ]

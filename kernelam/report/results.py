@@ -153,11 +153,20 @@ def _training(experiments: list[Experiment]) -> Table:
             str(training.get("epochs", "–")),
             f"{training.get('configurations', len(rates))} × {training['search_frames']:,}" if rates else "–",
             f"{fmean(run.about['training']['seconds'] for run in runs):.0f}",
+            _mean(runs, "flops", 1e12),
+            _mean(runs, "memory", 2**30),
         ]
         seeds = " ".join(str(run.about["seed"]) for run in runs)
         rows.append([system(about), *cost, *metrics, seeds])
     header = ["system", "parameters", "frames", "epochs", "tuned on (configurations × frames)", "seconds"]
+    header += ["Tflop", "memory, GiB"]
     return Table([*header, "heldout CE", "entropy", "ERLL", "frame error %", "seed"], rows)
+
+
+def _mean(runs: Experiment, name: str, unit: float) -> str:
+    """Of the runs that tell it: older models do not."""
+    told = [run.about["training"][name] for run in runs if name in run.about["training"]]
+    return f"{fmean(told) / unit:.3g}" if told else "–"
 
 
 def _conditions(experiments: list[Experiment]) -> list[str]:

@@ -74,7 +74,7 @@ def training(results: Results) -> str:
         wer = spread([rate_of(run) for run in runs], ".2f", bold=True)
         rows.append([name_of(number, runs[0]), wer, *row[1:], " ".join(str(run.folder) for run in runs)])
     header = ["system", wer_of(results), *results.training.header[1:], "directory"]
-    note = "CE, entropy and ERLL are of heldout frames, in nats; seconds are of one training."
+    note = "CE, entropy and ERLL are of heldout frames, in nats; seconds, flops and peak memory are of one training."
     return section("Metrics and training", note, table(header, rows))
 
 

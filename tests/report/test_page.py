@@ -109,7 +109,7 @@ class Elements(HTMLParser):
 
 
 def test_sections_are_those_of_which_there_are_data(few: list[Path], many: list[Path]) -> None:
-    always = ["Error rates", "Metrics and training", "Error rate against training time"]
+    always = ["Error rates", "Metrics and training", "Error rate against the cost of training"]
     mistakes = ["Worst speakers", "Most confused words", "Alignments"]
     assert Elements(page_of(few)).texts("h2") == [*always, TITLE, *mistakes]
     assert Elements(page_of(many)).texts("h2") == [
@@ -166,6 +166,17 @@ def test_numbers_are_those_of_the_inputs(many: list[Path]) -> None:
     assert f"CE: r = {correlation(ces, rates):.2f}, n = 4" in captions
     assert page.texts("pre") == ["out of <memory>"]
     assert {"Learning curves", "Failed"} <= set(page.texts("h2"))
+
+
+def test_confused_phones_are_of_the_best_model_that_tells_them(many: list[Path]) -> None:
+    for folder, count in ((many[2], 7), (many[4], 9)):
+        record = json.loads((folder / "model.json").read_text())
+        (folder / "model.json").write_text(json.dumps(record | {"confusions": [["a", "b", count], ["b", "<c>", 1]]}))
+    text = page_of(many).read_text()
+    section = text[text.index("Most confused phones") : text.index("<h2>Alignments")]
+    assert "Of 5 · Gaussian kernel, 4000 selected features (k4000): heldout frames" in section
+    rows = [re.findall(r"<td>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", section)][1:]
+    assert rows == [["a", "b", "9"], ["b", "&lt;c&gt;", "1"]]
 
 
 def test_mistakes_are_those_of_the_best_system(tmp_path: Path, few: list[Path]) -> None:
@@ -355,7 +366,7 @@ def test_in_a_browser(tmp_path: Path, many: list[Path], need_program: Callable[[
             assert browser.value("innerWidth") == width
             sizes = "[...document.querySelectorAll('figure svg')].map(one => one.getBoundingClientRect())"
             drawn = browser.value(f"{sizes}.map(one => [one.left, one.right, one.height])")
-            assert len(drawn) == 1 + 3 + 7 + 2 + 3 + 3 + 4
+            assert len(drawn) == 3 + 3 + 7 + 2 + 3 + 3 + 4
             assert all(left >= 0 and right <= width and height > 100 for left, right, height in drawn)
             # text of figures, as it is scaled, is no smaller than small print
             assert browser.value(f"Math.min(...{sizes}.map(one => 12 * one.width / 360))") >= 11

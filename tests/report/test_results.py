@@ -30,6 +30,8 @@ DNN = {
         "seconds": 7.0,
         "epochs": 6,
         "search_frames": 1000,
+        "flops": 1.25e12,
+        "memory": 2**29,
         "options": {"rates": [0.1, 0.2]},
     },
     "heldout": {"ce": 1.2345, "entropy": 1.5, "erll": 2.7345, "frame_error": 0.25},
@@ -63,11 +65,24 @@ def test_page(tmp_path: Path, folders: list[Path]) -> None:
     assert page.startswith("# A title\n")
     errors, training = cells(page, "GMM, 300 Gaussians")
     assert errors[1:] == ["0.00", "**50.00**", "50.00 – 50.00", "", "9, 0.5", "50.00"]
-    assert training[1:] == ["12,345", "5,000", "–", "–", "61", *"––––", "7"]
+    assert training[1:] == ["12,345", "5,000", "–", "–", "61", *"––––––", "7"]
     errors, training = cells(page, "DNN, 4 × 1000 tanh")
     assert errors[2] == "**10.00**"
     assert float(errors[4]) < 0.01
-    assert training[1:] == ["12,345", "5,000", "6", "2 × 1,000", "7", "1.234", "1.500", "2.735", "25.00", "7"]
+    assert training[1:] == [
+        "12,345",
+        "5,000",
+        "6",
+        "2 × 1,000",
+        "7",
+        "1.25",
+        "0.5",
+        "1.234",
+        "1.500",
+        "2.735",
+        "25.00",
+        "7",
+    ]
     assert "over 20 utterances" in page
     assert "against GMM, 300 Gaussians (10000 replicates)" in page
     assert "- torch 1.2.3; commit abc\n- a processor, 2 cores, Linux\n" in page
@@ -88,7 +103,7 @@ def test_runs_that_differ_in_their_seed_make_one_row(tmp_path: Path, folders: li
     page = (tmp_path / "RESULTS.md").read_text()
     (_, one), (_, all_three) = (cells(page, "DNN, 4 × 1000 tanh")[part::2] for part in (0, 1))
     assert [row[2] for row in cells(page, "DNN, 4 × 1000 tanh")[:2]] == ["**10.00**", "**10.00** ± 5.00"]
-    assert (one[-1], all_three[-1], all_three[6]) == ("7", "0 1 2", "2.234 ± 1.000")
+    assert (one[-1], all_three[-1], all_three[8]) == ("7", "0 1 2", "2.234 ± 1.000")
     assert "of the mean" in page
     with pytest.raises(KernelamError, match="the baseline elsewhere is none of the experiments"):
         write_results(tmp_path / "RESULTS.md", "A title", folders, Path("elsewhere"))
