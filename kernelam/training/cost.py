@@ -22,7 +22,8 @@ def training_flops(
     trained, fixed = _sizes(model)
     seen = sum(row["frames"] for row in (*epochs[1:], *epochs[0]["search"]))
     seen += _rounds(settings) * min(settings.get("selection_frames", 0), frames)
-    return seen * _step(trained, fixed) + frames * _pretraining(trained, settings)
+    tried = sum(row["frames"] for row in epochs[0].get("prepared", ()))
+    return seen * _step(trained, fixed) + _pretraining(trained, settings, frames, tried)
 
 
 def _sizes(model: GradientModel) -> tuple[list[int], int]:
@@ -45,17 +46,18 @@ def _rounds(settings: Mapping[str, Any]) -> int:
     return int(numbers[0]) - 1 if len(numbers) == 1 else len(numbers)
 
 
-def _pretraining(trained: Sequence[int], settings: Mapping[str, Any]) -> int:
-    """Flops for each training frame: a step of each shallower network, or the five products of contrastive divergence
-    in each machine and epoch, on the units of the layers below."""
+def _pretraining(trained: Sequence[int], settings: Mapping[str, Any], frames: int, tried: int) -> int:
+    """Steps of each shallower network on all frames and of the first on those where its rate was `tried`, or the five
+    products of contrastive divergence in each machine and epoch, on the units of the layers below."""
     kind = settings.get("pretraining")
     if not kind:
         return 0
     layers = settings["network"]["layers"]
     hidden, output = trained[:layers], trained[layers:]
     if kind == "discriminative":
-        return sum(_step([*hidden[:depth], *output]) for depth in range(1, layers))
-    passes: int = settings["rbm_epochs"]
+        steps = [_step([*hidden[:depth], *output]) for depth in range(1, layers + 1)]
+        return frames * sum(steps[:-1]) + tried * steps[0]
+    passes: int = settings["rbm_epochs"] * frames
     return passes * sum(2 * (5 * size + sum(hidden[:below])) for below, size in enumerate(hidden))
 
 

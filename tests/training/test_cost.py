@@ -53,6 +53,9 @@ def test_pretraining() -> None:
     plain = STEPS * counted(model)
     shallow = FRAMES * sum(counted(network(depth)) for depth in (1, 2))
     assert training_flops(model, settings(3, "discriminative"), EPOCHS, FRAMES) == plain + shallow
+    tried = [EPOCHS[0] | {"prepared": [{"frames": 7}, {"frames": 5}]}, *EPOCHS[1:]]
+    more = 12 * counted(network(1))
+    assert training_flops(model, settings(3, "discriminative"), tried, FRAMES) == plain + shallow + more
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         for layer, rows in enumerate((DIM, 20, 20)):
             units = model.hidden(torch.zeros(10, DIM), layer)
