@@ -74,12 +74,11 @@ class Study(Experiments):
     @classmethod
     def read(cls, path: Path, variables: Mapping[str, str], quick: bool = False) -> "Study":
         told = Declaration.read(path, variables)
-        told.check({*_TEXTS[""], "kernel", "dnn", "seeds", "quick"}, {"grid_seeds"})
+        scale = _check(told)
         if quick:
             changed = {"title": f"{told.text('title')}: quick", "folder": f"{told.text('folder')}_quick"}
             told = replace(told, given={**_merged(told.given, told.given["quick"]), **changed})
-            told.check({*_TEXTS[""], "kernel", "dnn", "seeds", "quick"}, {"grid_seeds"})
-        scale = _check(told)
+            scale = _check(told)
         folder = Path(told.filled(told.text("folder")))
         made = _Cells(told, folder, scale).all()
         cells = sorted(made.values(), key=lambda cell: len(cell.needs) > 0)
@@ -166,16 +165,17 @@ class _Cells:
         self.made[key] = Cell(key.name, place, [*words, str(place)], inputs_of(self.told.data), names, decoded)
 
 
-def _merged(given: Mapping[str, Any], other: Any) -> dict[str, Any]:
+def _merged(given: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """`given` with the values of `other`, table by table."""
-    if not isinstance(other, dict):
-        return dict(given)
-    tables = {name: _merged(given[name], value) for name, value in other.items() if isinstance(given.get(name), dict)}
-    return {**given, **other, **tables}
+    both = [
+        name for name in given.keys() & other.keys() if isinstance(given[name], dict) and isinstance(other[name], dict)
+    ]
+    return {**given, **other, **{name: _merged(given[name], other[name]) for name in both}}
 
 
 def _check(told: Declaration) -> Scale:
-    """The values that are not checked by those who take them."""
+    """Every key there, and the values that are not checked by those who take them."""
+    told.check({*_TEXTS[""], "kernel", "dnn", "seeds", "quick"}, {"grid_seeds"})
     path, given = told.path, told.given
     for name in ("kernel", "dnn", "quick"):
         if not isinstance(given[name], dict):

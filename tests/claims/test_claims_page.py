@@ -1,0 +1,144 @@
+"""The page of a study whose cells are done, some of them failed, and the command that runs it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernelam.claims.estimates import Estimate
+from kernelam.claims.outcomes import read_outcome
+from kernelam.claims.page import duration, elapsed, page, read_findings, table
+from kernelam.claims.papers import CLAIMS, Finding, Part, Verdict
+from kernelam.claims.study import Study
+from kernelam.errors import KernelamError
+from kernelam.experiments import Work
+
+RUNNER = f"""#!/bin/bash
+# run_local.sh for the cells whose numbers are in the file `these`: the others are as they are
+range=${{1#JOB=}} log=$2; shift 2
+for ((n = ${{range%:*}}; n <= ${{range#*:}}; n++)); do
+    grep -qx $n these || continue
+    mkdir -p $(dirname $log)
+    PYTHONPATH={Path(__file__).parents[2]} {sys.executable} -m "${{@/JOB/$n}}" > ${{log/JOB/$n}} 2>&1
+done
+"""
+
+
+def test_what_is_done_is_not_done_again_unless_what_it_needs_has_changed(study):
+    calls = Path("calls").read_text().splitlines()
+    assert len(calls) == len(study.cells) + 2 * sum(cell.decoded for cell in study.cells)
+    origin, taker = (
+        next(cell for cell in study.cells if cell.name == f"gaussian_{name}_1") for name in ("b-fs", "nt-fs")
+    )
+    for cell in (origin, taker):
+        study.run_cell(cell)
+    assert Path("calls").read_text().splitlines() == calls
+    (origin.folder / "model.safetensors").write_text("another model")
+    study.run_cell(taker)
+    again = Path("calls").read_text().splitlines()[len(calls) :]
+    assert again[0].endswith("exp/claims_quick/gaussian_nt-fs_1")
+
+
+def test_a_cell_waits_for_what_it_needs(study):
+    (study.folder / "gaussian_b-fs_1/cell.done").unlink()
+    taker = next(cell for cell in study.cells if cell.name == "gaussian_nt-fs_1")
+    with pytest.raises(KernelamError, match="gaussian_nt-fs_1 needs the model of gaussian_b-fs_1, which is not done"):
+        study.run_cell(taker)
+    assert not study.done(taker)
+
+
+def test_the_page_tells_all(study):
+    text = page(study, read_findings(study))
+    assert text.startswith("# The claims: quick\n")
+    rows = [line for line in text.splitlines() if line.startswith("| ") and line[2].isdigit()]
+    assert [row.split(".")[0] for row in rows] == [f"| {number}" for number in range(1, 14)]
+    assert "| 7. Selected features survive | may2017, 6.5 | +0.40 | +0.40 to +0.40 | 3 | **held** |" in rows
+    assert rows[0] == (
+        "| 1. A bottleneck lowers TER | may2017, 6.3 | +0.0 % | +0.0 % to +0.0 % | 12 | **too small to tell** |"
+    )
+    assert f"{len(study.cells)} cells took under a minute by the clock" in text
+    assert "- kernelam 0; commit abc\n- P, 2 cores, S\n" in text
+    assert "- seeds 1; 50 100 200 features\n" in text
+    assert "## Failed" not in text
+
+
+def test_a_cell_that_failed_leaves_the_rest(study, kernelam):
+    """The command runs what is not done, ends with status 1, and what it can test it does."""
+    names = [cell.name for cell in study.cells]
+    Path("these").write_text("\n".join(str(names.index(name) + 1) for name in ("sum_b_1", "dnn_b_1")))
+    Path("runner").write_text(RUNNER)
+    Path("runner").chmod(0o755)
+    for name in ("sum_b_1", "dnn_b_1"):
+        (study.folder / name / "model.safetensors").unlink()
+    Path("fail").write_text("sum_b_1")
+    given = ("--quick", "--set", "corpus=c", "--cmd", "./runner", "--output", "CLAIMS.md", "claims.toml")
+    ran = kernelam("claims", *given)
+    assert ran.returncode == 1
+    assert ran.stderr.endswith("sum_b_1 failed: kernelam claims: ./train.sh failed with status 1\n")
+    text = Path("CLAIMS.md").read_text()
+    row = next(line for line in ran.stdout.splitlines() if line.startswith("| 11."))
+    assert row.endswith("| **not tested**: cell sum_b_1 failed |")
+    assert row in text
+    assert text.count("not tested**") == 1
+    failed = text[text.index("## Failed") :].splitlines()
+    assert failed[2:] == [
+        "sum_b_1:",
+        "",
+        "    this cell cannot be",
+        "    kernelam claims: ./train.sh failed with status 1",
+    ]
+    Path("fail").write_text("nothing at all")
+    ran = kernelam("claims", *given)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "not tested" not in Path("CLAIMS.md").read_text()
+
+
+def test_no_page_without_any_cell(declared):
+    study = Study.read(declared, {"corpus": "c"}, quick=True)
+    with pytest.raises(KernelamError, match="all 51 cells failed, laplacian_b-fs_1 with: it was never begun"):
+        read_findings(study)
+
+
+def test_outcomes_are_read_from_the_model(study):
+    outcome = read_outcome(study.folder / "gaussian_sag_1", None)
+    assert outcome.losses == [2.5, 2.5]
+    assert outcome.survival == pytest.approx(0.4)
+    path = study.folder / "gaussian_sag_1/model.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "heldout": {}}))
+    with pytest.raises(KernelamError, match=r"gaussian_sag_1/model\.json has no metrics of heldout frames"):
+        read_outcome(path.parent, None)
+
+
+def test_parts_have_rows_of_their_own():
+    parts = [
+        Part("first", Estimate(-0.034, (-0.05, -0.01), 9), Verdict.HELD),
+        Part("second", Estimate(0.5, None, 2), Verdict.TOO_SMALL, percent=False),
+        Part("beside", Estimate(float("nan"), None, 2), None),
+    ]
+    assert table([Finding(CLAIMS[5], parts, Verdict.TOO_SMALL)]).rows == [
+        ["6. More features help, with diminishing returns", "may2017, 6.4", "", "", "", "**too small to tell**"],
+        ["– first", "", "−3.4 %", "−5.0 % to −1.0 %", "9", "held"],
+        ["– second", "", "+0.50", "–", "2", "too small to tell"],
+        ["– beside", "", "–", "–", "2", ""],
+    ]
+
+
+def test_time_by_the_clock_counts_what_ran_side_by_side_once():
+    work = [Work("train", 0, 10), Work("train", 5, 12), Work("decode", 6, 7), Work("decode", 100, 101)]
+    assert elapsed(work) == 13
+    assert elapsed([]) == 0
+    assert [duration(seconds) for seconds in (20, 60 * 59, 3600 * 5 + 120)] == ["under a minute", "59 min", "5 h 2 min"]
+
+
+def test_quick_in_the_jobs_too(declared):
+    study = Study.read(declared, {"corpus": "c"}, quick=True)
+    Path("echo").write_text('#!/bin/bash\necho "$@" >> jobs\n')
+    Path("echo").chmod(0o755)
+    command = ["-m", "kernelam", "claims", "--quick", "--set", "corpus=c", "--cmd", "./echo", str(declared)]
+    root = Path(__file__).parents[2]
+    subprocess.run([sys.executable, *command], env={"PYTHONPATH": str(root)}, capture_output=True, check=False)
+    itself = "exp/claims_quick/log/cell.JOB.log kernelam claims --quick --set corpus=c claims.toml --cell JOB"
+    jobs = [f"JOB={wave.start}:{wave.stop - 1} {itself}" for wave in study.waves]
+    assert Path("jobs").read_text().splitlines() == jobs
