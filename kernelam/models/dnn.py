@@ -46,16 +46,20 @@ class Dnn(GradientModel):
                 f" {network.width} units"
             )
         self.network = network
+        self.start: dict[str, Tensor] = {}  # layers that pre-training has made
 
     def initialise(self, seed: int) -> None:
-        """Glorot-uniform weights (of √2 the size for rectified units), biases zero; the output starts at zero."""
+        """Glorot-uniform weights (of √2 the size for rectified units), biases zero, the output too, where there is no
+        `start`. Sigmoid units, σ(2a) = (1 + tanh a) / 2, begin as the tanh units of such a network."""
         net, top = self.network, self.network.bottleneck or self.network.width
         sizes = [self.inputs.dim, *[net.width] * net.layers]
-        gain = 2.0**0.5 if net.activation == "relu" else 1.0
         arrays: dict[str, Tensor] = {}
         for number, (rows, columns) in enumerate(pairwise(sizes)):
-            arrays[f"W{number}"] = glorot(rows, columns, seed, number) * gain
+            gain = {"relu": 2.0**0.5, "sigmoid": 4.0 if number else 2.0, "tanh": 1.0}[net.activation]
+            weights = arrays[f"W{number}"] = glorot(rows, columns, seed, number) * gain
             arrays[f"b{number}"] = torch.zeros(columns)
+            if net.activation == "sigmoid" and number and not net.normalise:  # the mean of the units below is ½
+                arrays[f"b{number}"] -= 0.5 * weights.sum(dim=0)
             if net.normalise:
                 arrays[f"g{number}"] = torch.ones(columns)
         if net.bottleneck:
@@ -64,7 +68,7 @@ class Dnn(GradientModel):
             torch.zeros(top, self.num_classes),
             torch.zeros(self.num_classes),
         )
-        self.set(arrays)
+        self.set(arrays | self.start)
 
     def set(self, arrays: dict[str, Tensor]) -> None:
         """Take these as parameters."""

@@ -63,6 +63,9 @@ class Plan(Protocol):
     def build(self, setup: Setup, variant: float) -> GradientModel:
         """The model before training."""
 
+    def prepare(self, setup: Setup) -> list[dict[str, Any]]:
+        """What comes before the search; the trials of a search of its own."""
+
     def refine(self, setup: Setup, model: GradientModel, rate: float) -> GradientModel:
         """What is done to the model, initialised, once all is chosen that there is to choose: where training starts."""
 
@@ -122,7 +125,7 @@ def _train(
         "training": {
             **told,
             "frames": len(train),
-            "configurations": len(epochs[0]["search"]),
+            "configurations": len(epochs[0]["search"]) + len(epochs[0]["prepared"]),
             "search_frames": epochs[0]["search"][0]["frames"],
             "epochs": len(epochs) - 1,
             "seconds": round(sum(row["seconds"] for row in epochs), 1),
@@ -148,6 +151,7 @@ def set_precision(precision: str, device: torch.device) -> None:
 
 def _fit(setup: Setup, plan: Plan) -> tuple[GradientModel, list[dict[str, Any]]]:
     clock, place = time.monotonic(), (setup.folder, setup.fingerprint)
+    prepared = plan.prepare(setup)
 
     def build(variant: float) -> GradientModel:
         model = plan.build(setup, variant)
@@ -163,7 +167,7 @@ def _fit(setup: Setup, plan: Plan) -> tuple[GradientModel, list[dict[str, Any]]]
     model = plan.refine(setup, model, best["rate"])
     remove_model(setup.folder)
     seconds = round(time.monotonic() - clock, 2)
-    first = {"epoch": 0, "search": found.trials, **found.untrained, "seconds": seconds}
+    first = {"epoch": 0, "search": found.trials, "prepared": prepared, **found.untrained, "seconds": seconds}
     return model, fit(model, setup.train, setup.heldout, options, best["rate"], first, *place)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from kernelam.models.dnn import Dnn, Network
 from kernelam.models.posterior import GradientModel
 from kernelam.training.acoustic import Setup
-from kernelam.training.pretraining import pretrain
+from kernelam.training.pretraining import pretrain, pretrained
 from kernelam.training.search import Variants
 
 
@@ -25,10 +25,17 @@ class DnnPlan:
         return asdict(self)
 
     def build(self, setup: Setup, variant: float) -> GradientModel:
-        return Dnn(replace(self.network, dropout=variant), setup.pipeline, setup.inputs, setup.counts, setup.device)
+        model = Dnn(replace(self.network, dropout=variant), setup.pipeline, setup.inputs, setup.counts, setup.device)
+        if self.pretraining:
+            model.start = pretrained(setup)
+        return model
+
+    def prepare(self, setup: Setup) -> list[dict[str, Any]]:
+        """Pre-training, where it is asked for: what comes of a rate shows only in a network that can learn."""
+        if self.pretraining:
+            network = replace(self.network, dropout=self.dropouts[0])
+            return pretrain(self.pretraining, network, setup, self.rbm_epochs)
+        return []
 
     def refine(self, setup: Setup, model: GradientModel, rate: float) -> GradientModel:
-        assert isinstance(model, Dnn)
-        if self.pretraining:
-            pretrain(self.pretraining, model, setup, rate, self.rbm_epochs)
         return model

@@ -117,6 +117,9 @@ class KernelPlan:
         if self.precondition:
             model.damping = leading_directions(model, setup.train, self.precondition, setup.options.seed)
 
+    def prepare(self, setup: Setup) -> list[dict[str, Any]]:
+        return []
+
     def refine(self, setup: Setup, model: GradientModel, rate: float) -> GradientModel:
         """Feature selection, where it is asked for."""
         if not self.selection:

@@ -2,65 +2,90 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from kernelam.errors import KernelamError
-from kernelam.models.dnn import Dnn
+from kernelam.models.dnn import Dnn, Network
 from kernelam.models.weights import glorot
 from kernelam.progress import progress, say
 from kernelam.training import checkpoint
 from kernelam.training.acoustic import Setup
 from kernelam.training.rbm import Rbm
+from kernelam.training.search import Variants, search
 from kernelam.training.trainer import one_pass, optimiser_of
 
 Layers = dict[str, Tensor]
 FILE = "pretraining.safetensors"
 
 
-def pretrain(kind: str, model: Dnn, setup: Setup, rate: float, rbm_epochs: int) -> None:
-    """Give the hidden layers of `model`, initialised, a start; `kind` is discriminative or rbm.
+def pretrain(kind: str, network: Network, setup: Setup, rbm_epochs: int) -> list[dict[str, Any]]:
+    """Make the start of the hidden layers of `network`; `kind` is discriminative or rbm. Return what was tried for it.
 
     `setup.folder`/pretraining.safetensors holds what is done: a run that was killed goes on from there.
     """
-    if kind == "rbm" and (model.network.activation != "sigmoid" or model.network.normalise):
+    if kind == "rbm" and (network.activation != "sigmoid" or network.normalise):
         raise KernelamError("--pretraining rbm is for sigmoid units without normalisation")
-    path = setup.folder / FILE
-    layers, begun = checkpoint.read(path, setup.fingerprint) or ({}, {"done": 0})
-    stages = model.network.layers - (kind == "discriminative")  # the network of all layers is left to training
-    for number in range(begun["done"] + 1, stages + 1):
-        if kind == "discriminative":
-            layers = _shallow_network(model, setup, rate, layers, number)
+    options = setup.options.chosen(setup.options.l2s[0], setup.options.momenta[0])
+    setup = replace(setup, options=options)
+    path, shallow = setup.folder / FILE, kind == "discriminative"
+    layers, told = checkpoint.read(path, setup.fingerprint) or ({}, {"done": 0, "trials": []})
+    stages = network.layers - shallow  # the network of all layers is left to training
+    for number in range(told["done"] + 1, stages + 1):
+        if shallow:
+            told["trials"] = told["trials"] or _search(network, setup)
+            layers = _shallow_network(network, setup, told["trials"][0]["rate"], layers, number)
         else:
-            layers = layers | _machine(model, setup, rbm_epochs, layers, number)
-        checkpoint.write(path, layers, {"done": number}, setup.fingerprint)
-    model.set(model.arrays() | layers)
+            layers = layers | _machine(network, setup, rbm_epochs, layers, number)
+        told["done"] = number
+        checkpoint.write(path, layers, told, setup.fingerprint)
+    return list(told["trials"])
 
 
-def _shallow_network(model: Dnn, setup: Setup, rate: float, layers: Layers, depth: int) -> Layers:
+def pretrained(setup: Setup) -> Layers:
+    """What `pretrain` has made in this folder."""
+    layers, _ = checkpoint.read(setup.folder / FILE, setup.fingerprint) or ({}, {})
+    return layers
+
+
+def _network(network: Network, setup: Setup, layers: Layers) -> Dnn:
+    made = Dnn(network, setup.pipeline, setup.inputs, setup.counts, setup.device)
+    made.mixed, made.start = setup.options.precision == "mixed", layers
+    made.initialise(setup.options.seed)
+    return made
+
+
+def _search(network: Network, setup: Setup) -> list[dict[str, Any]]:
+    """Each rate tried on the network of one hidden layer."""
+
+    def build(dropout: float) -> Dnn:
+        return _network(replace(network, layers=1, dropout=dropout), setup, {})
+
+    place = (setup.folder, f"{setup.fingerprint} pretraining")
+    found = search(build, Variants("dropout", (network.dropout,)), setup.train, setup.heldout, setup.options, *place)
+    return found.trials
+
+
+def _shallow_network(network: Network, setup: Setup, rate: float, layers: Layers, depth: int) -> Layers:
     """An epoch of the network of `depth` layers: the last and the output new, the others as they are (Seide, Li, Chen
     and Yu, ASRU 2011)."""
-    options = setup.options
-    network = replace(model.network, layers=depth)
-    shallow = Dnn(network, model.pipeline, model.inputs, model.counts, model.device)
-    shallow.initialise(options.seed)
-    shallow.set(shallow.arrays() | layers)
-    shallow.mixed = model.mixed
+    options, total, name = setup.options, len(setup.train), f"pretraining, {depth} layers"
+    shallow = _network(replace(network, layers=depth), setup, layers)
     order = setup.train.shuffled(options.batch, options.seed, depth, purpose="pretraining")
-    optimiser = optimiser_of(shallow, len(setup.train), options, Path())
-    total, name = len(setup.train), f"pretraining, {depth} layers"
+    optimiser = optimiser_of(shallow, total, options, Path())
     loss, frames = one_pass(optimiser, setup.train, order, lambda _: rate, options, depth, total, name)
     say(f"{name}: mean log loss {loss / frames:.4f}")
     return {name: array for name, array in shallow.arrays().items() if name[0] in "Wbg" and int(name[1:]) < depth}
 
 
-def _machine(model: Dnn, setup: Setup, epochs: int, layers: Layers, number: int) -> Layers:
+def _machine(network: Network, setup: Setup, epochs: int, layers: Layers, number: int) -> Layers:
     """Layer `number` from contrastive divergence on the units of the one below (lu2014, supplement B.2.2)."""
     seed, batch, total = setup.options.seed, setup.options.batch, len(setup.train)
-    model.set(model.arrays() | layers)
-    rows = model.network.width if number > 1 else model.inputs.dim
-    rbm = Rbm(glorot(rows, model.network.width, seed, number - 1).to(model.device), gaussian=number == 1, seed=seed)
+    model = _network(network, setup, layers)
+    rows = network.width if number > 1 else model.inputs.dim
+    rbm = Rbm(glorot(rows, network.width, seed, number - 1).to(model.device), gaussian=number == 1, seed=seed)
     for epoch in range(1, epochs + 1):
         name, error = f"machine {number}, epoch {epoch}", torch.zeros((), dtype=torch.float64, device=model.device)
         order = setup.train.shuffled(batch, seed, epoch, purpose=f"rbm {number}")

@@ -147,6 +147,14 @@ def test_likelihoods_are_posteriors_over_priors():
     np.testing.assert_allclose(model.log_likelihoods(features), expected, atol=1e-5)
 
 
+def test_sigmoid_units_begin_as_tanh_units_do():
+    x = torch.randn(50, DIM * 4)
+    sigmoid, tanh = (Dnn(Network(3, 30, activation), *common()) for activation in ("sigmoid", "tanh"))
+    for model in (sigmoid, tanh):
+        model.initialise(1)
+    torch.testing.assert_close(sigmoid.hidden(x, 3), (1 + tanh.hidden(x, 3)) / 2, rtol=1e-4, atol=1e-5)
+
+
 def test_a_class_that_was_never_seen_gains_no_more_than_the_floor_allows():
     priors = np.exp(log_priors(np.array([98.0, 2.0, 0.0, 0.0])))
     np.testing.assert_allclose(priors, [0.98, 0.02, 0.0025, 0.0025], rtol=1e-5)

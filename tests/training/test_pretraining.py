@@ -1,6 +1,7 @@
 """Layer-wise pre-training: what it hands on, that it helps, and that a kill costs a layer at most."""
 
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -34,16 +35,21 @@ def setup(tmp_path) -> Setup:
     return Setup(train, train, Pipeline(), INPUTS, np.ones(CLASSES), CPU, options, tmp_path, "f")
 
 
-def network(layers: int = 3, activation: str = "sigmoid", **more) -> Dnn:
+def network(layers: int = 3, activation: str = "sigmoid", start=None, **more) -> Dnn:
     model = Dnn(Network(layers, 20, activation, **more), Pipeline(), INPUTS, np.ones(CLASSES), CPU)
+    model.start = start or {}
     model.initialise(1)
     return model
 
 
+def pretrained(kind: str, setup: Setup, epochs: int, layers: int = 3, activation: str = "sigmoid", **more) -> Dnn:
+    pretraining.pretrain(kind, Network(layers, 20, activation, **more), setup, epochs)
+    return network(layers, activation, pretraining.pretrained(setup), **more)
+
+
 @pytest.mark.parametrize("kind", ["discriminative", "rbm"])
 def test_hidden_layers_change_and_the_rest_does_not(setup, kind):
-    model, fresh = network(), network().arrays()
-    pretraining.pretrain(kind, model, setup, 0.5, 2)
+    model, fresh = pretrained(kind, setup, 2), network().arrays()
     changed = {name for name, array in model.arrays().items() if not torch.equal(array, fresh[name])}
     expected = {"W0", "b0", "W1", "b1"} | ({"W2", "b2"} if kind == "rbm" else set())
     assert changed == expected
@@ -63,8 +69,8 @@ def test_each_shallower_network_goes_on_from_the_one_before(setup, monkeypatch):
         return result
 
     monkeypatch.setattr(pretraining, "one_pass", spied)
-    model = network(4, "relu", normalise=True, bottleneck=2)
-    pretraining.pretrain("discriminative", model, setup, 0.1, 0)
+    setup = replace(setup, options=replace(setup.options, rates=(0.1,)))
+    model = pretrained("discriminative", setup, 0, 4, "relu", normalise=True, bottleneck=2)
     assert [depth for depth, _ in seen] == [1, 1, 2, 2, 3, 3]
     for (_, before), (_, after) in zip(seen[1::2], seen[2::2], strict=False):
         for name in ("W0", "b0", "g0"):
@@ -74,23 +80,19 @@ def test_each_shallower_network_goes_on_from_the_one_before(setup, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["discriminative", "rbm"])
 def test_a_start_that_helps(setup, kind):
-    """After the same steps, deep sigmoid networks are better with it than without."""
+    """After the same few steps, deep sigmoid networks are better with it than without."""
     found = {}
     for begin in ("", kind):
-        model = network(4)
-        if begin:
-            pretraining.pretrain(begin, model, setup, 0.5, 3)
-        for epoch in range(2):
-            for frames in setup.train.shuffled(50, 1, epoch):
-                model.step(*setup.train.take(frames), 0.5)
+        model = pretrained(begin, setup, 3, 6) if begin else network(6)
+        for frames in islice(setup.train.shuffled(50, 1, 1), 10):
+            model.step(*setup.train.take(frames), 0.5)
         found[begin] = evaluate(model, setup.train)["ce"]
     assert found[kind] < found[""] - 0.1
 
 
 @pytest.mark.parametrize("kind", ["discriminative", "rbm"])
 def test_a_run_that_was_killed_ends_the_same(setup, kind, monkeypatch, tmp_path):
-    whole = network()
-    pretraining.pretrain(kind, whole, setup, 0.5, 2)
+    whole = pretrained(kind, setup, 2)
     other = replace(setup, folder=tmp_path / "other")
     (tmp_path / "other").mkdir()
     real, calls = pretraining.checkpoint.write, 0
@@ -104,14 +106,23 @@ def test_a_run_that_was_killed_ends_the_same(setup, kind, monkeypatch, tmp_path)
 
     monkeypatch.setattr(pretraining.checkpoint, "write", killed)
     with pytest.raises(KeyboardInterrupt):
-        pretraining.pretrain(kind, network(), other, 0.5, 2)
+        pretrained(kind, other, 2)
     assert (Path(tmp_path) / "other" / pretraining.FILE).exists()
-    again = network()
-    pretraining.pretrain(kind, again, other, 0.5, 2)
+    again = pretrained(kind, other, 2)
     assert all(torch.equal(array, again.arrays()[name]) for name, array in whole.arrays().items())
 
 
 def test_machines_of_other_units_are_refused(setup):
-    for model in (network(2, "tanh"), network(2, "sigmoid", normalise=True)):
+    for refused in (Network(2, 20, "tanh"), Network(2, 20, "sigmoid", normalise=True)):
         with pytest.raises(KernelamError, match="--pretraining rbm is for sigmoid units without normalisation"):
-            pretraining.pretrain("rbm", model, setup, 0.5, 1)
+            pretraining.pretrain("rbm", refused, setup, 1)
+
+
+def test_the_rate_of_shallow_networks_is_searched_and_told(setup, tmp_path):
+    many = replace(setup, options=replace(setup.options, rates=(1e-4, 0.5, 1e4)))
+    tried = pretraining.pretrain("discriminative", Network(3, 20, "sigmoid"), many, 0)
+    assert tried[0]["rate"] == 0.5
+    assert len(tried) == 3
+    (tmp_path / "search.json").unlink()
+    assert pretraining.pretrain("discriminative", Network(3, 20, "sigmoid"), many, 0) == tried  # from what is done
+    assert not (tmp_path / "search.json").exists()
