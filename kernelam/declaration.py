@@ -72,7 +72,7 @@ class Declaration:
         return [self.filled(item) for item in self.given["data"]]
 
     @property
-    def places(self) -> tuple[list[str], str, Path, Path]:
-        """How cells are decoded, the graph, and the two sets."""
+    def places(self) -> tuple[list[str], list[str], str, Path, Path]:
+        """The data, how cells are decoded, the graph, and the two sets."""
         graph, tuned, tested = (self.filled(self.given[key]) for key in ("graph", "tuned", "tested"))
-        return self.words(self.given["decode"]), graph, Path(tuned), Path(tested)
+        return self.data, self.words(self.given["decode"]), graph, Path(tuned), Path(tested)

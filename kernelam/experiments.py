@@ -24,8 +24,7 @@ class Cell:
     name: str
     folder: Path
     train: list[str]  # the whole command
-    inputs: list[Path]  # what it reads, but for models of other cells
-    needs: tuple[str, ...] = ()  # the cells that have these
+    needs: tuple[str, ...] = ()  # the cells whose models it reads
     decoded: bool = True
 
 
@@ -38,18 +37,13 @@ class Work:
     end: float
 
 
-def inputs_of(data: Sequence[str]) -> list[Path]:
-    """What training reads of the five folders of a declaration, as far as it is there."""
-    tables = [Path(folder, name) for folder in data[:2] for name in TABLES]
-    return [table for table in tables if table.exists()] + [Path(ali) for ali in data[3:]]
-
-
 @dataclass(frozen=True)
 class Experiments:
     """`cells` are in an order in which none comes before one that it needs, nor before one that needs fewer."""
 
     title: str
     folder: Path
+    data: list[str]  # training and heldout data, lang, and their two alignments
     decode: list[str]
     graph: str
     tuned: Path
@@ -69,6 +63,12 @@ class Experiments:
         starts = [list(depth.values()).index(level) + 1 for level in range(max(depth.values()) + 1)]
         return [range(*pair) for pair in zip(starts, [*starts[1:], len(self.cells) + 1], strict=True)]
 
+    def check(self) -> None:
+        """What all cells read is there."""
+        for place in map(Path, (*self.data, self.graph, str(self.tuned), str(self.tested))):
+            if not place.exists():
+                raise KernelamError(f"there is no {place}, which the cells of {self.folder} read")
+
     def run_cell(self, cell: Cell) -> None:
         """Train, decode and score, unless it is done and current."""
         cell.folder.mkdir(parents=True, exist_ok=True)
@@ -77,14 +77,19 @@ class Experiments:
         if absent := [other.name for other in others if not (other / DONE).exists()]:
             raise KernelamError(f"{cell.name} needs the model of {absent[0]}, which is not done")
         model = [cell.folder / name for name in MODEL]
-        inputs = [*cell.inputs, *(other / name for other in others for name in MODEL)]
-        self._step(cell, "train", inputs, model, cell.train)
+        tables = [path for data in self.data[:2] for path in _tables(Path(data))]
+        models = [other / name for other in others for name in MODEL]
+        self._step(cell, "train", [*tables, *map(Path, self.data[3:]), *models], model, cell.train)
         tuning = cell.folder / f"decode_{self.tuned.name}"
         for data in (self.tuned, self.tested) if cell.decoded else ():
             output = cell.folder / f"decode_{data.name}"
             more = [] if data == self.tuned else ["--tuned-on", str(tuning)]
-            tables = [data / name for name in (*TABLES, "text") if (data / name).exists()]
-            needed = [*tables, *model, Path(self.graph), *([tuning / "scoring_kaldi/best_wer"] if more else [])]
+            needed = [
+                *_tables(data, "text"),
+                *model,
+                Path(self.graph),
+                *([tuning / "scoring_kaldi/best_wer"] if more else []),
+            ]
             self._step(cell, "decode", needed, [output], [*self.decode, *more, self.graph, str(data), str(output)])
         (cell.folder / DONE).touch()
 
@@ -123,6 +128,11 @@ class Experiments:
                 text = log.read_text(errors="replace").splitlines() if log.exists() else ["it was never begun"]
                 found[cell.name] = [line for line in text if line.strip() and not line.startswith("#")][-lines:]
         return found
+
+
+def _tables(data: Path, *more: str) -> list[Path]:
+    """Those of a data directory that features come from, as far as it has them."""
+    return [data / name for name in (*TABLES, *more) if (data / name).exists()]
 
 
 def _changed(paths: list[Path]) -> list[int]:

@@ -29,7 +29,7 @@ from pathlib import Path
 
 from kernelam.declaration import Declaration
 from kernelam.errors import KernelamError
-from kernelam.experiments import Cell, Experiments, inputs_of
+from kernelam.experiments import Cell, Experiments
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Grid(Experiments):
             chosen = dict(zip(axes, values, strict=True))
             options = [word for axis, value in chosen.items() for word in told.words(axes[axis][value], chosen)]
             place = folder / "_".join(values)
-            cells.append(Cell(place.name, place, [*train, *options, *told.data, str(place)], inputs_of(told.data)))
+            cells.append(Cell(place.name, place, [*train, *options, *told.data, str(place)]))
         baseline = told.text("baseline") if "baseline" in told.given else cells[0].name
         if baseline not in (cell.name for cell in cells):
             raise KernelamError(f"the baseline of {path}, {baseline}, is no cell such as {cells[0].name}")

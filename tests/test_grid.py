@@ -1,5 +1,9 @@
 """Grids: what a declaration means, what is wrong with it, and a run of cells of which one fails."""
 
+import os
+import signal
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -89,6 +93,7 @@ def test_a_mistake_is_a_sentence(declared, old):
 TRAIN = """#!/bin/bash
 dir=${!#}
 echo "$*" >> calls
+while [[ -e wait && "$*" == *"$(cat wait)"* ]]; do touch waiting; sleep 0.05; done
 [[ "$*" != *"$(cat fail)"* ]] || { echo "this cell cannot be"; exit 1; }
 for f in model.safetensors ali_train_pdf.counts final.mdl model.json; do echo "$*" > $dir/$f; done
 """
@@ -99,25 +104,59 @@ mkdir -p $dir/scoring_kaldi; cp result.json $dir/scoring_kaldi/result.json; touc
 """
 
 
-def test_a_cell_that_fails_is_told_and_the_others_are_not_done_twice(declared):
+@pytest.fixture
+def work(declared):
+    """A declared grid with scripts that take no time, but for a cell that waits while the file `wait` is there."""
     declared()
-    files = {"train.sh": TRAIN, "decode.sh": DECODE, "fail": "laplacian --features", "result.json": "{}"}
+    files = {"train.sh": TRAIN, "decode.sh": DECODE, "fail": "nothing at all", "result.json": "{}"}
     for name, text in files.items():
         Path(name).write_text(text)
         Path(name).chmod(0o755)
-    for folder in ("data/tr", "data/cv", "data/test", "c/ali", "c/ali_cv", "graph"):
+    for folder in ("data/tr", "data/cv", "data/test", "lang", "c/ali", "c/ali_cv", "graph"):
         Path(folder).mkdir(parents=True)
         (Path(folder) / "utt2spk").write_text("u s\n")
-    grid = Grid.read(Path("grid.toml"), {"corpus": "c"})
-    runner = [str(BIN / "run_local.sh"), "--max-jobs-run", "1"]
-    itself = [str(BIN / "kernelam"), "grid", "--set", "corpus=c", "grid.toml", "--cell"]
-    grid.run(runner, itself)
-    assert [grid.done(cell) for cell in grid.cells] == [True, True, True, False]
+    return Grid.read(Path("grid.toml"), {"corpus": "c"})
+
+
+RUNNER = [str(BIN / "run_local.sh"), "--max-jobs-run", "1"]
+ITSELF = [str(BIN / "kernelam"), "grid", "--set", "corpus=c", "grid.toml", "--cell"]
+
+
+def calls() -> list[str]:
+    return Path("calls").read_text().splitlines()
+
+
+def test_a_cell_that_fails_is_told_and_the_others_are_not_done_twice(work):
+    Path("fail").write_text("laplacian --features")
+    work.run(RUNNER, ITSELF)
+    assert [work.done(cell) for cell in work.cells] == [True, True, True, False]
     told = ["this cell cannot be", "kernelam grid: ./train.sh failed with status 1"]
-    assert grid.failures() == {"laplacian_fs": told}
-    first = Path("calls").read_text().splitlines()
+    assert work.failures() == {"laplacian_fs": told}
+    first = calls()
     assert len(first) == 3 * 3 + 1
     Path("fail").write_text("nothing at all")
-    grid.run(runner, itself)
-    assert len(Path("calls").read_text().splitlines()) == len(first) + 3
-    assert not grid.failures()
+    work.run(RUNNER, ITSELF)
+    assert len(calls()) == len(first) + 3
+    assert not work.failures()
+
+
+def test_a_run_that_was_killed_goes_on(work):
+    """In the second cell: the first is not done again, and when it was done is known."""
+    Path("wait").write_text("gaussian --features")
+    command = [*RUNNER, "JOB=1:2", "exp/grid/log/cell.JOB.log", *ITSELF, "JOB"]
+    killed = subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)
+    for _ in range(300):
+        if Path("waiting").exists():
+            break
+        time.sleep(0.1)
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.wait()
+    Path("wait").unlink()
+    assert [work.done(cell) for cell in work.cells] == [True, False, False, False]
+    before = calls()
+    work.run(RUNNER, ITSELF)
+    assert not work.failures()
+    assert len(before) == 3 + 1
+    assert len(calls()) == 1 + 4 * 3
+    steps = [(step.step, step.end >= step.start) for step in work.work(work.cells[0])]
+    assert steps == [("train", True), ("decode", True), ("decode", True)]

@@ -16,12 +16,13 @@ from kernelam.report.results import Results
 from kernelam.report.tables import Table
 
 NOTES = """\
-Effects are relative changes of the new against the old unless they are shares or correlations. An interval is 95 %:
-over pairs of models that differ in one thing, Student's; for TER its half-width is combined, as √(a² + b²), with that
-of a paired bootstrap over the utterances of {tested}. Models of one corpus are not independent, so that it says how
-sure the effect is on this corpus, not on others. A claim held if the interval of every part lies on its side, did not
-if one lies on the other side, and is too small to tell otherwise, as where fewer than three pairs give no interval.
-TER is of {tested}, with weights tuned on {tuned}; CE, ERLL, perplexity and frame error are of heldout frames."""
+An effect in % is a relative change, from a model without what is claimed to help to one with it; others are shares
+and differences of correlations. n counts pairs of models, or models (4) and settings (5). Intervals are 95 %:
+Student's over pairs that differ in one thing; for TER its half-width is combined, as √(a² + b²), with that of a
+paired bootstrap over the utterances of {tested}. Models of one corpus are not independent: an interval says how sure
+an effect is on this corpus, not on others. A claim held if the interval of every part lies on its side; it did not if
+one lies on the other side; else, as with fewer than three pairs, it is too small to tell. TER is of {tested}, with
+weights tuned on {tuned}; CE, ERLL, perplexity and frame error are of heldout frames."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def table(findings: Sequence[Finding]) -> Table:
         rows.append([f"{claim.number}. {claim.text}", claim.paper, *alone, verdict])
         for part in parts if len(parts) > 1 else ():
             rows.append([f"– {part.text}", "", *_figures(part), part.verdict or ""])
-    return Table(["claim", "paper", "effect", "95 % interval", "pairs", "verdict"], rows)
+    return Table(["claim", "paper", "effect", "95 % interval", "n", "verdict"], rows)
 
 
 def _figures(part: Part) -> list[str]:

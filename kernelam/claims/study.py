@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 
 from kernelam.declaration import Declaration
 from kernelam.errors import KernelamError
-from kernelam.experiments import Cell, Experiments, inputs_of
+from kernelam.experiments import Cell, Experiments
 
 KERNELS = ("laplacian", "gaussian", "sparse-gaussian")
 TRICKS = ("nt", "b", "r", "br")  # none, bottleneck, rate by ERLL, both (may2017, table 3)
@@ -162,7 +162,7 @@ class _Cells:
 
     def _add(self, key: Key, words: list[str], needs: Sequence[Key] = (), decoded: bool = True) -> None:
         place, names = self.folder / key.name, tuple(need.name for need in needs)
-        self.made[key] = Cell(key.name, place, [*words, str(place)], inputs_of(self.told.data), names, decoded)
+        self.made[key] = Cell(key.name, place, [*words, str(place)], names, decoded)
 
 
 def _merged(given: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:

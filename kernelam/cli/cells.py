@@ -36,6 +36,7 @@ def run_cells(
     experiments: Experiments, command: Sequence[str], cmd: str, given: Sequence[str], cell: int | None, path: Path
 ) -> bool:
     """Run the cell asked for, or all as jobs that call `command` for one each; whether it was all."""
+    experiments.check()
     if cell is not None:
         if cell > len(experiments.cells):
             raise KernelamError(f"{path} has {len(experiments.cells)} cells, no number {cell}")

@@ -4,6 +4,7 @@ import contextlib
 import json
 import shutil
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -87,7 +88,7 @@ DECODED = {
 
 
 def _write(place: Path) -> None:
-    for folder in ("data/tr", "data/cv", "data/test", "c/ali", "c/ali_cv", "graph", "given", "decoded"):
+    for folder in ("data/tr", "data/cv", "data/test", "lang", "c/ali", "c/ali_cv", "graph", "given", "decoded"):
         (place / folder).mkdir(parents=True)
     files = {"train.sh": TRAIN, "decode.sh": DECODE, "combine.sh": TRAIN, "fail": "nothing at all"}
     files |= {f"{folder}/utt2spk": "u s\n" for folder in ("data/tr", "data/cv", "data/test")}
@@ -109,7 +110,7 @@ def declared(tmp_path, monkeypatch) -> Path:
 def all_done(tmp_path_factory) -> Path:
     place = tmp_path_factory.mktemp("study")
     _write(place)
-    with contextlib.chdir(place):
+    with contextlib.chdir(place), mock.patch("os.fsync"):  # what many small files wait for
         study = Study.read(Path("claims.toml"), {"corpus": "c"}, quick=True)
         for cell in study.cells:
             study.run_cell(cell)

@@ -100,3 +100,19 @@ def test_tables_are_tables(declared):
     declared.write_text("quick = 1\n" + text[: text.index("[quick]")])
     with pytest.raises(KernelamError, match=r"quick is a table, as in \[quick\]"):
         Study.read(declared, {"corpus": "c"}, quick=True)
+
+
+def test_what_is_missing_is_told_before_any_work(declared, kernelam):
+    Path("data/test/utt2spk").unlink()
+    Path("data/test").rmdir()
+    ran = kernelam("claims", "--set", "corpus=c", declared)
+    assert ran.returncode == 1
+    assert ran.stderr == "kernelam claims: there is no data/test, which the cells of exp/claims read\n"
+    assert not Path("exp").exists()
+
+
+def test_one_cell_of_those_there_are(declared, kernelam):
+    ran = kernelam("claims", "--quick", "--set", "corpus=c", "--cell", 52, declared)
+    assert (ran.returncode, ran.stderr) == (1, "kernelam claims: claims.toml has 51 cells, no number 52\n")
+    ran = kernelam("claims", "--quick", "--set", "corpus", declared)
+    assert (ran.returncode, ran.stderr) == (1, "kernelam claims: --set takes NAME=VALUE, not corpus\n")
