@@ -67,6 +67,12 @@ class Declaration:
         except ValueError as error:
             raise KernelamError(f"{self.path}: {text!r} is no command: {error}") from error
 
+    def command(self, text: str) -> list[str]:
+        words = self.words(text)
+        if not words:
+            raise KernelamError(f"{self.path}: a command is empty")
+        return words
+
     @property
     def data(self) -> list[str]:
         return [self.filled(item) for item in self.given["data"]]
@@ -75,4 +81,4 @@ class Declaration:
     def places(self) -> tuple[list[str], list[str], str, Path, Path]:
         """The data, how cells are decoded, the graph, and the two sets."""
         graph, tuned, tested = (self.filled(self.given[key]) for key in ("graph", "tuned", "tested"))
-        return self.data, self.words(self.given["decode"]), graph, Path(tuned), Path(tested)
+        return self.data, self.command(self.given["decode"]), graph, Path(tuned), Path(tested)

@@ -40,7 +40,7 @@ class Grid(Experiments):
     def read(cls, path: Path, variables: Mapping[str, str]) -> "Grid":
         told = Declaration.read(path, variables)
         told.check({"train", "axes"}, {"baseline"})
-        folder, train, axes = Path(told.filled(told.text("folder"))), told.words(told.text("train")), _axes(told)
+        folder, train, axes = Path(told.filled(told.text("folder"))), told.command(told.text("train")), _axes(told)
         cells = []
         for values in itertools.product(*axes.values()):
             chosen = dict(zip(axes, values, strict=True))

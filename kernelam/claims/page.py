@@ -116,7 +116,7 @@ def page(study: Study, told: Told) -> str:
         "## Time",
         _time(study, told.work),
         "## Conditions",
-        "\n".join(f"- {line}" for line in [_scale(study), *told.conditions]),
+        "\n".join(f"- {line}" for line in [*_scale(study), *told.conditions]),
     ]
     if told.failures:
         logs = ("\n".join([f"{name}:", "", *(f"    {line}" for line in log)]) for name, log in told.failures.items())
@@ -124,11 +124,13 @@ def page(study: Study, told: Told) -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def _scale(study: Study) -> str:
+def _scale(study: Study) -> list[str]:
+    """How large the study is, and the options of its models."""
     scale = study.scale
     seeds = " ".join(map(str, scale.seeds))
     grid = "" if scale.grid_seeds == scale.seeds else f", of claims 1 to 5 and 7 {' '.join(map(str, scale.grid_seeds))}"
-    return f"seeds {seeds}{grid}; {' '.join(f'{count:,}' for count in scale.features)} features"
+    settings = [f"{name}: `{' '.join(text.split())}`" for name, text in study.settings.items() if text]
+    return [f"seeds {seeds}{grid}; {' '.join(f'{count:,}' for count in scale.features)} features", *settings]
 
 
 def write_claims(path: Path, study: Study) -> Told:

@@ -27,7 +27,7 @@ bottleneck = 64
 seeds = [1]
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -70,6 +70,7 @@ class Scale:
 class Study(Experiments):
     scale: Scale
     keys: dict[str, Key]  # of cells by their names
+    settings: dict[str, str]  # what the declaration says in words
 
     @classmethod
     def read(cls, path: Path, variables: Mapping[str, str], quick: bool = False) -> "Study":
@@ -83,7 +84,7 @@ class Study(Experiments):
         made = _Cells(told, folder, scale).all()
         cells = sorted(made.values(), key=lambda cell: len(cell.needs) > 0)
         keys = {key.name: key for key in made}
-        return cls(told.text("title"), folder, *told.places, cells, scale, keys)
+        return cls(told.text("title"), folder, *told.places, cells, scale, keys, dict(_texts(told)))
 
 
 class _Cells:
@@ -141,10 +142,10 @@ class _Cells:
         else:
             what = ["--kernel", key.system, "--bandwidth", str(widths[key.system])]
         what += ["--num-features", str(self.scale.features[-1])]
-        self._train(key, [*self.told.words(self.kernel["train"]), *what], options, needs, decoded)
+        self._train(key, [*self.told.command(self.kernel["train"]), *what], options, needs, decoded)
 
     def _dnn(self, key: Key, options: Sequence[str], decoded: bool = True) -> None:
-        self._train(key, self.told.words(self.dnn["train"]), options, (), decoded)
+        self._train(key, self.told.command(self.dnn["train"]), options, (), decoded)
 
     def _train(
         self, key: Key, script: Sequence[str], options: Sequence[str], needs: Sequence[Key], decoded: bool
@@ -158,7 +159,7 @@ class _Cells:
         members = [Key(key.system, "br", key.seed), Key("dnn", "br", key.seed)]
         _, heldout, lang, _, ali = self.told.data
         folders = [str(self.folder / member.name) for member in members]
-        self._add(key, [*self.told.words(self.told.text("combine")), heldout, lang, ali, *folders], members)
+        self._add(key, [*self.told.command(self.told.text("combine")), heldout, lang, ali, *folders], members)
 
     def _add(self, key: Key, words: list[str], needs: Sequence[Key] = (), decoded: bool = True) -> None:
         place, names = self.folder / key.name, tuple(need.name for need in needs)
@@ -177,19 +178,10 @@ def _check(told: Declaration) -> Scale:
     """Every key there, and the values that are not checked by those who take them."""
     told.check({*_TEXTS[""], "kernel", "dnn", "seeds", "quick"}, {"grid_seeds"})
     path, given = told.path, told.given
-    for name in ("kernel", "dnn", "quick"):
-        if not isinstance(given[name], dict):
-            raise KernelamError(f"{path}: {name} is a table, as in [{name}]")
-    known = {"kernel": {*_TEXTS["kernel"], "bandwidths", "features"}, "dnn": {*_TEXTS["dnn"]}}
-    for name, keys in known.items():
-        if odd := sorted(given[name].keys() ^ keys):
-            says = "says" if odd[0] in given[name] else "does not say"
-            raise KernelamError(f"{path} {says} {odd[0]} in [{name}]{', which means nothing' * (says == 'says')}")
-    for name, texts in _TEXTS.items():
-        table, within = (given[name], f"{name}.") if name else (given, "")
-        for key in texts:
-            if not isinstance(table[key], str):
-                raise KernelamError(f"{path}: {within}{key} is a text, not {table[key]!r}")
+    _check_tables(path, given)
+    for name, text in _texts(told):
+        if not isinstance(text, str):
+            raise KernelamError(f"{path}: {name} is a text, not {text!r}")
     widths = given["kernel"]["bandwidths"]
     if not isinstance(widths, dict) or widths.keys() != set(KERNELS):
         raise KernelamError(f"{path}: kernel.bandwidths is a table of {', '.join(KERNELS)}")
@@ -203,6 +195,24 @@ def _check(told: Declaration) -> Scale:
     if not set(grid_seeds) <= set(seeds):
         raise KernelamError(f"{path}: grid_seeds has {min(set(grid_seeds) - set(seeds))}, which is not among the seeds")
     return Scale(seeds, grid_seeds, features)
+
+
+def _check_tables(path: Path, given: Mapping[str, Any]) -> None:
+    for name in ("kernel", "dnn", "quick"):
+        if not isinstance(given[name], dict):
+            raise KernelamError(f"{path}: {name} is a table, as in [{name}]")
+    known = {"kernel": {*_TEXTS["kernel"], "bandwidths", "features"}, "dnn": {*_TEXTS["dnn"]}}
+    for name, keys in known.items():
+        if odd := sorted(given[name].keys() ^ keys):
+            says = "says" if odd[0] in given[name] else "does not say"
+            raise KernelamError(f"{path} {says} {odd[0]} in [{name}]{', which means nothing' * (says == 'says')}")
+
+
+def _texts(told: Declaration) -> Iterator[tuple[str, Any]]:
+    """What should be texts, under their names: options, kernel.train, …"""
+    for name, keys in _TEXTS.items():
+        table, within = (told.given[name], f"{name}.") if name else (told.given, "")
+        yield from ((f"{within}{key}", table[key]) for key in keys)
 
 
 def _numbers(path: Path, name: str, values: Any, least: int) -> tuple[int, ...]:

@@ -60,7 +60,8 @@ def test_the_page_tells_all(study):
     )
     assert f"\n{len(study.cells)} cells took " in text
     assert "- kernelam 0; commit abc\n- P, 2 cores, S\n" in text
-    assert "- seeds 1; 50 100 200 features\n" in text
+    assert "- seeds 1; 50 100 200 features\n- options: `--splice 5`\n" in text
+    assert "- kernel.sag: `--rates 8 --optimiser sag`\n" in text
     assert "## Failed" not in text
 
 

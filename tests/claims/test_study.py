@@ -81,6 +81,7 @@ MISTAKES = {
     "gaussian = 0.6": ("gaussian = -0.6", "a bandwidth is a number above zero, not -0.6"),
     "'64 128'\"": ("'64 128\"", "is no command: No closing quotation"),
     "{corpus}/ali_cv": ("{who}/ali_cv", "needs the variable who: give it as --set who=…"),
+    '"./train.sh --layers 1"': ('""', "claims.toml: a command is empty"),
     '"lang", ': ("", "data is a list of five"),
 }
 
