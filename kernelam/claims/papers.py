@@ -284,12 +284,12 @@ CLAIMS = (
     Claim(
         *(8, "Kernel models are as good as DNNs", "may2017, 6.3; lu2014, 5"),
         "The kernel model and the DNN with the lowest TER where decoding was tuned, seed by seed; it holds if TER is"
-        f" at most {WITHIN_DNN:.0%} above the DNN's.",
+        f" at most {100 * WITHIN_DNN:g} % above the DNN's.",
         _as_good_as_dnn,
     ),
     Claim(
         *(9, "Averaging blocks equals joint training", "lu2014, 4.1"),
-        f"The three kernels without bottleneck: heldout CE within {WITHIN_JOINT:.0%} of that of the joint model.",
+        f"The three kernels without bottleneck: heldout CE within {100 * WITHIN_JOINT:g} % of that of the joint model.",
         _blocks,
     ),
     Claim(

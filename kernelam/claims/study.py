@@ -77,7 +77,7 @@ class Study(Experiments):
         told = Declaration.read(path, variables)
         scale = _check(told)
         if quick:
-            changed = {"title": f"{told.text('title')}: quick", "folder": f"{told.text('folder')}_quick"}
+            changed = {"title": f"{told.text('title')} (quick)", "folder": f"{told.text('folder')}_quick"}
             told = replace(told, given={**_merged(told.given, told.given["quick"]), **changed})
             scale = _check(told)
         folder = Path(told.filled(told.text("folder")))

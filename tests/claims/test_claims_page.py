@@ -51,7 +51,7 @@ def test_a_cell_waits_for_what_it_needs(study):
 
 def test_the_page_tells_all(study):
     text = page(study, read_findings(study))
-    assert text.startswith("# The claims: quick\n")
+    assert text.startswith("# The claims (quick)\n")
     rows = [line for line in text.splitlines() if line.startswith("| ") and line[2].isdigit()]
     assert [row.split(".")[0] for row in rows] == [f"| {number}" for number in range(1, 14)]
     assert "| 7. Selected features survive | may2017, 6.5 | +0.40 | +0.40 to +0.40 | 3 | **held** |" in rows

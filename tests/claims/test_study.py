@@ -51,7 +51,7 @@ def test_cells_come_after_those_that_they_need(declared):
 
 def test_quick_has_its_own_scale_and_folder(declared):
     study = Study.read(declared, {"corpus": "c"}, quick=True)
-    assert (study.title, study.folder) == ("The claims: quick", Path("exp/claims_quick"))
+    assert (study.title, study.folder) == ("The claims (quick)", Path("exp/claims_quick"))
     assert study.scale == Scale((1,), (1,), (50, 100, 200))
     assert command(study, "dnn_nt_1").startswith("./train.sh --splice 5 --layers 1 --seed 1 ")
     assert " --bandwidth 0.6 --num-features 200 --bottleneck 64 " in command(study, "gaussian_b_1")
