@@ -1,6 +1,5 @@
 """The tables of may2017: kernels (3, 8, 10, 12, 14) and networks (4, 7, 9, 11, 13) by tricks, and the best ones (5)."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -10,6 +9,7 @@ from kernelam.report.experiments import Experiment, Run, kernel_name, selected, 
 from kernelam.report.published import PAPER, Published
 from kernelam.report.tables import Table, spread
 
+NONE = "–"
 TRICKS = ("NT", "B", "R", "BR")
 NOTE = (
     "As in may2017, B is a bottleneck, R the halving rule that judges by ERLL, BR both, NT neither; FS are selected"
@@ -35,14 +35,17 @@ class Measure:
         """Of the runs that tell it."""
         return [value for value in map(self.value, runs) if value is not None]
 
-    def text(self, runs: Experiment, published: Published | None, model: str, setting: str) -> str:
-        """Ours and, in brackets, theirs."""
+    def text(self, runs: Experiment) -> str:
         values = self.of(runs)
-        ours = spread(values, self.form) if values else "–"
-        theirs = published.figures.get((self.split, self.name, model, setting)) if published else None
-        if theirs is None:
-            return ours
-        return f"{ours} ({100 * float(theirs):g})" if self.percent else f"{ours} ({theirs})"
+        return spread(values, self.form) if values else NONE
+
+    def row(self, published: Published | None, keys: Sequence[tuple[str, str]]) -> list[list[str]]:
+        """A line of published figures, by model and setting; none where there is none."""
+        figures = published.figures if published else {}
+        found = [figures.get((self.split, self.name, *key), NONE) for key in keys]
+        if self.percent:
+            found = [text if text == NONE else f"{100 * float(text):g}" for text in found]
+        return [[PAPER, *found]] if set(found) != {NONE} else []
 
 
 def measures(sets: tuple[str, str]) -> list[Measure]:
@@ -98,8 +101,8 @@ def layouts(experiments: Sequence[Experiment], sets: tuple[str, str], published:
 
 
 def _said(published: Published, tables: Sequence[tuple[str, Table]]) -> str:
-    if any(re.search(r" \([\d.]+\)$", cell) for _, table in tables for row in table.rows for cell in row):
-        return f"In brackets: {PAPER}'s figures of {published.corpus}."
+    if any(row[0] == PAPER for _, table in tables for row in table.rows):
+        return f"Below ours are {PAPER}'s figures of {published.corpus}."
     return f"{PAPER} has no figure of {published.corpus} for these sets and models."
 
 
@@ -163,11 +166,8 @@ def _table(measure: Measure, rows: Sequence[Row], published: Published | None) -
     lines = []
     for row in rows:
         cells = [_shown(row.cells[trick]) if trick in row.cells else [] for trick in TRICKS]
-        texts = [
-            measure.text(cell, published, row.model, row.before + trick)
-            for cell, trick in zip(cells, TRICKS, strict=True)
-        ]
-        lines.append([row.name, *texts])
+        lines.append([row.name, *map(measure.text, cells)])
+        lines += measure.row(published, [(row.model, row.before + trick) for trick in TRICKS])
     return Table(["", *TRICKS], lines)
 
 
@@ -184,9 +184,9 @@ def _best(experiments: Sequence[Experiment], sets: tuple[str, str], published: P
     lines = []
     for measure, judge in zip(measures(sets), [*measures(sets)[:-1], measures(sets)[-2]], strict=True):
         best = {kind: _least(judge, members) for kind, members in kinds.items()}
-        texts = [measure.text(best[kind], published, f"best_{kind}", "") for kind in kinds]
-        names = [system(best[kind][0].about) if best[kind] else "–" for kind in kinds]
-        lines.append([measure.title, *texts, *names])
+        names = [system(best[kind][0].about) if best[kind] else NONE for kind in kinds]
+        lines.append([measure.title, *(measure.text(best[kind]) for kind in kinds), *names])
+        lines += [[*row, "", ""] for row in measure.row(published, [(f"best_{kind}", "") for kind in kinds])]
     return Table(["", "network", "kernel", "which network", "which kernel"], lines)
 
 

@@ -62,7 +62,8 @@ td:last-child {{ white-space: normal; }}
 tbody tr:nth-child(even) {{ background: var(--band); }}
 .beside {{ display: flex; flex-wrap: wrap; gap: 1rem 3rem; align-items: flex-start; }}
 .beside > * {{ max-width: 100%; }}
-.beside td:first-child {{ min-width: 6rem; }}
+.beside th {{ min-width: 0; }}
+.beside td {{ min-width: 0; white-space: nowrap; }}
 .figures {{ display: grid; gap: 1rem 2rem; grid-template-columns: repeat(auto-fill, minmax(min(100%, 340px), 1fr)); }}
 figure {{ margin: 0; break-inside: avoid; max-width: 480px; }}
 svg {{ display: block; width: 100%; height: auto; overflow: visible; }}
