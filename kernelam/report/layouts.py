@@ -11,10 +11,8 @@ from kernelam.report.tables import Table, spread
 
 NONE = "–"
 TRICKS = ("NT", "B", "R", "BR")
-NOTE = (
-    "As in may2017, B is a bottleneck, R the halving rule that judges by ERLL, BR both, NT neither; FS are selected"
-    " features. CE, ENT (entropy), ERLL and ERR (frame error) are of heldout frames."
-)
+METRICS = "CE, ENT (entropy), ERLL and ERR (frame error) are of heldout frames."
+NAMES = "B is a bottleneck, R the halving rule that judges by ERLL, BR both, NT neither; FS are selected features."
 
 
 @dataclass(frozen=True)
@@ -89,15 +87,15 @@ def layouts(experiments: Sequence[Experiment], sets: tuple[str, str], published:
         if sum(len(row.cells) for row in rows) > 1 or (rows and published):
             for measure in measures(sets):
                 tables.append((f"{measure.title}, {kind}", _table(measure, rows, published)))
-            notes += _crowded(rows)
+            notes += [NAMES, *_crowded(rows)]
     if best := _best(experiments, sets, published):
         tables.append(("Best network and best kernel", best))
         notes.append(f"The best on {sets[1]} is the one that is best on {sets[0]}.")
     if tables:
-        notes.insert(0, NOTE)
+        notes.insert(0, METRICS)
     if published:
         notes.append(_said(published, tables))
-    return Layouts(tables, " ".join(notes))
+    return Layouts(tables, " ".join(dict.fromkeys(notes)))
 
 
 def _said(published: Published, tables: Sequence[tuple[str, Table]]) -> str:
