@@ -8,6 +8,8 @@ from kernelam.files import replacing
 from kernelam.provenance import provenance
 from kernelam.records import read_record
 
+CLASS_MEANS = "class_means.safetensors"  # beside it, what reports draw of the classes
+
 
 def write_description(folder: Path, about: dict[str, Any]) -> None:
     with replacing(folder / "model.json", "w") as stream:

@@ -13,7 +13,7 @@ from kernelam.frontend.pipeline import Pipeline
 from kernelam.kaldi.counts import read_counts, write_counts
 from kernelam.models.arrays import read_arrays, write_arrays
 from kernelam.models.combination import Combination
-from kernelam.models.description import describe, write_description
+from kernelam.models.description import CLASS_MEANS, describe, write_description
 from kernelam.models.dnn import Dnn
 from kernelam.models.posterior import Inputs, PosteriorModel, find_device
 from kernelam.models.softmax import KernelSoftmax
@@ -56,8 +56,8 @@ def is_whole(folder: Path, fingerprint: str) -> bool:
 
 
 def remove_model(folder: Path) -> None:
-    """Remove what `save_model` wrote, in an order that never leaves half a model, or something else, to be read."""
-    for name in ("model.json", *STATES, "final.mat", "model.safetensors", "ali_train_pdf.counts"):
+    """Remove what training wrote, in an order that never leaves half a model, or something else, to be read."""
+    for name in ("model.json", *STATES, "final.mat", "model.safetensors", "ali_train_pdf.counts", CLASS_MEANS):
         (folder / name).unlink(missing_ok=True)
 
 

@@ -11,6 +11,7 @@ from safetensors import SafetensorError, safe_open
 
 from kernelam.errors import KernelamError
 from kernelam.kaldi.tables import lines
+from kernelam.models.description import CLASS_MEANS
 from kernelam.records import read_record
 
 Pairs = list[tuple[str, str]]
@@ -90,7 +91,7 @@ def read_selection(folder: Path) -> Selection | None:
 
 
 def read_class_means(folder: Path) -> ClassMeans | None:
-    path = folder / "class_means.safetensors"
+    path = folder / CLASS_MEANS
     if not path.exists():
         return None
     try:

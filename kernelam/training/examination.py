@@ -13,6 +13,7 @@ from kernelam.frames.batches import Batches
 from kernelam.hmm.transitions import TransitionModel
 from kernelam.kaldi.tables import read_symbols
 from kernelam.models.arrays import write_arrays
+from kernelam.models.description import CLASS_MEANS
 from kernelam.models.posterior import PosteriorModel
 from kernelam.training.metrics import Metric, posteriors
 
@@ -23,7 +24,6 @@ SWEEPS = {
 """Values of λ and κ (may2017, figure 2). ERLL of any β is CE + β · entropy, which every model tells."""
 CONFUSIONS = 50
 COMPONENTS = 50
-FILE = "class_means.safetensors"
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Examination:
 
     def save(self, folder: Path) -> None:
         arrays = {"classes": self.classes, "frames": self.frames, "means": self.means}
-        write_arrays(folder / FILE, arrays, {"phones": self.phones})
+        write_arrays(folder / CLASS_MEANS, arrays, {"phones": self.phones})
 
 
 def class_phones(transitions: TransitionModel, phones: Path) -> list[str]:

@@ -13,9 +13,10 @@ from kernelam.frontend.pipeline import Pipeline
 from kernelam.hmm.transitions import TransitionModel
 from kernelam.kernels import Gaussian
 from kernelam.models.arrays import read_arrays
+from kernelam.models.description import CLASS_MEANS
 from kernelam.models.posterior import Inputs
 from kernelam.models.softmax import KernelSoftmax
-from kernelam.training.examination import FILE, SWEEPS, class_phones, examine
+from kernelam.training.examination import SWEEPS, class_phones, examine
 from kernelam.training.metrics import evaluate
 
 CPU, DIM = torch.device("cpu"), 4
@@ -70,7 +71,7 @@ def test_class_means_keep_their_distances(model: KernelSoftmax, heldout: Batches
     means = torch.stack([logits[labels == number].mean(dim=0) for number in range(4)])
     seen = examine(model, heldout, PHONES, size=77)
     seen.save(tmp_path)
-    arrays, about = read_arrays(tmp_path / FILE)
+    arrays, about = read_arrays(tmp_path / CLASS_MEANS)
     assert about == {"phones": PHONES[:4]}
     assert arrays["classes"].tolist() == [0, 1, 2, 3]
     assert arrays["frames"].tolist() == torch.bincount(labels).tolist()
