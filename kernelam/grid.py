@@ -19,6 +19,8 @@ The declaration is TOML; {name} stands for a variable given at the call or, in o
     b = "--bottleneck 100"
     [axes.seed]
     1 = "--seed 1"
+
+A script, whose name ends in .sh, may stand in front of the options of a value instead of those of `train`.
 """
 
 import itertools
@@ -40,17 +42,27 @@ class Grid(Experiments):
     def read(cls, path: Path, variables: Mapping[str, str]) -> "Grid":
         told = Declaration.read(path, variables)
         told.check({"train", "axes"}, {"baseline"})
-        folder, train, axes = Path(told.filled(told.text("folder"))), told.command(told.text("train")), _axes(told)
+        folder, axes = Path(told.filled(told.text("folder"))), _axes(told)
         cells = []
         for values in itertools.product(*axes.values()):
             chosen = dict(zip(axes, values, strict=True))
-            options = [word for axis, value in chosen.items() for word in told.words(axes[axis][value], chosen)]
+            texts = [told.text("train"), *(axes[axis][value] for axis, value in chosen.items())]
             place = folder / "_".join(values)
-            cells.append(Cell(place.name, place, [*train, *options, *told.data, str(place)]))
+            command = _command(path, place.name, [told.words(text, chosen) for text in texts])
+            cells.append(Cell(place.name, place, [*command, *told.data, str(place)]))
         baseline = told.text("baseline") if "baseline" in told.given else cells[0].name
         if baseline not in (cell.name for cell in cells):
             raise KernelamError(f"the baseline of {path}, {baseline}, is no cell such as {cells[0].name}")
         return cls(told.text("title"), folder, *told.places, cells, baseline)
+
+
+def _command(path: Path, cell: str, parts: list[list[str]]) -> list[str]:
+    """One script, then the options of all parts in their order."""
+    scripts = [part[0] for part in parts if part and part[0].endswith(".sh")]
+    if len(scripts) != 1:
+        found = "no script" if not scripts else "the scripts " + " and ".join(scripts)
+        raise KernelamError(f"{path}: {cell} has {found}: one, in `train` or in front of a value of an axis, trains it")
+    return scripts + [word for part in parts for word in (part[1:] if part[:1] == scripts else part)]
 
 
 def _axes(told: Declaration) -> dict[str, dict[str, str]]:

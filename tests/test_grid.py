@@ -52,6 +52,24 @@ def test_cells_are_the_product_of_the_axes(declared):
     assert grid.baseline == "gaussian_plain"
 
 
+def test_a_value_may_bring_the_script(declared):
+    text = DECLARATION.replace("./train.sh --name", "--name").replace('"--kernel', '"./kernel.sh --kernel')
+    grid = Grid.read(declared(text), {"corpus": "c"})
+    assert grid.cells[0].train[:5] == ["./kernel.sh", "--name", "a b", "--kernel", "gaussian"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("./train.sh --name", "--name", "no script"),
+        ('"--kernel gaussian', '"other.sh --kernel gaussian', "the scripts ./train.sh and other.sh"),
+    ],
+)
+def test_a_cell_without_its_one_script_is_a_sentence(declared, old, new, found):
+    with pytest.raises(KernelamError, match=f"grid.toml: gaussian_plain has {found}: one, in `train`"):
+        Grid.read(declared(DECLARATION.replace(old, new)), {"corpus": "c"})
+
+
 GRIDS = [path for path in sorted(BIN.parents[1].glob("egs/*/s5/conf/*.toml")) if path.stem != "claims"]
 
 
