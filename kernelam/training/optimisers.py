@@ -79,29 +79,29 @@ class Momentum(Sgd):
 
 
 class AdamW(Sgd):
-    """Adam, with the weights shrunk by rate · l2 in each step besides (Loshchilov and Hutter, ICLR 2019)."""
-
-    BETAS, EPSILON = (0.9, 0.999), 1e-8
+    """PyTorch's, which goes over the weights once in a step (Loshchilov and Hutter, ICLR 2019)."""
 
     def __init__(self, model: Dnn, l2: float) -> None:
         super().__init__(model, l2)
-        self.network = model
-        for name, array in model.parameters.items():
-            self.state[f"mean.{name}"], self.state[f"square.{name}"] = torch.zeros_like(array), torch.zeros_like(array)
-        self.state["steps"] = torch.zeros((), dtype=torch.int64)
+        self.network, arrays = model, model.parameters
+        groups = [
+            {"params": [array for name, array in arrays.items() if model.decays(name) == shrunk], "weight_decay": decay}
+            for shrunk, decay in ((True, l2), (False, 0.0))
+        ]
+        self.adam = torch.optim.AdamW(groups, fused=True)
+        for name, array in arrays.items():
+            own = {kind: torch.zeros_like(array, requires_grad=False) for kind in ("exp_avg", "exp_avg_sq")}
+            own["step"] = torch.zeros((), device=array.device)
+            self.adam.state[array] = own
+            self.state |= {f"{kind}.{name}": tensor for kind, tensor in own.items()}
 
     def step(self, frames: Tensor, x: Tensor, labels: Tensor, rate: float) -> Tensor:
         loss, gradients = self.network.gradients(x, labels)
-        self.state["steps"] += 1
-        steps, (first, second) = int(self.state["steps"]), self.BETAS
-        with torch.no_grad():
-            for (name, array), gradient in zip(self.network.parameters.items(), gradients, strict=True):
-                mean = self.state[f"mean.{name}"].mul_(first).add_(gradient, alpha=1.0 - first)
-                square = self.state[f"square.{name}"].mul_(second).addcmul_(gradient, gradient, value=1.0 - second)
-                if self.l2 and self.network.decays(name):
-                    array.mul_(1.0 - rate * self.l2)
-                size = (square / (1.0 - second**steps)).sqrt_().add_(self.EPSILON)
-                array.addcdiv_(mean, size, value=-rate / (1.0 - first**steps))
+        for array, gradient in zip(self.network.parameters.values(), gradients, strict=True):
+            array.grad = gradient
+        for group in self.adam.param_groups:
+            group["lr"] = rate
+        self.adam.step()
         return loss * len(labels)
 
 

@@ -1,4 +1,4 @@
-"""Optimisers of networks against those of PyTorch."""
+"""Optimisers of networks against the plain ones of PyTorch."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from kernelam.kernels import Gaussian
 from kernelam.models.dnn import Dnn, Network
 from kernelam.models.posterior import Inputs
 from kernelam.models.softmax import KernelSoftmax
-from kernelam.training.optimisers import make_optimiser
+from kernelam.training.optimisers import assign, make_optimiser
 
 INPUTS = Inputs((0, 0), np.zeros(4, np.float32), np.ones(4, np.float32))
 COMMON = (Pipeline(), INPUTS, np.ones(3), torch.device("cpu"))
@@ -47,6 +47,26 @@ def test_steps_are_those_of_pytorch(name, momentum):
         )
     for key, array in ours.arrays().items():
         torch.testing.assert_close(array, theirs.arrays()[key], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(("name", "momentum"), [("sgd", 0.9), ("adamw", 0.0)])
+def test_the_state_is_all_that_is_remembered(name, momentum):
+    def ten_steps(stop: int) -> dict[str, torch.Tensor]:
+        model, generator = network(), torch.Generator().manual_seed(0)
+        optimiser = make_optimiser(name, model, 0.01, momentum, 0, Path(), False)
+        for number in range(10):
+            if number == stop:  # all that a checkpoint has goes into new ones
+                state, weights = optimiser.state, model.arrays()
+                model = network()
+                optimiser = make_optimiser(name, model, 0.01, momentum, 0, Path(), False)
+                assign(model.parameters, weights)
+                assign(optimiser.state, state)
+            x, labels = torch.randn(20, 4, generator=generator), torch.randint(3, (20,), generator=generator)
+            optimiser.step(torch.arange(20), x, labels, 0.1 / (1 + number))
+        return model.arrays()
+
+    whole, resumed = ten_steps(-1), ten_steps(5)
+    assert all(torch.equal(array, resumed[key]) for key, array in whole.items())
 
 
 def test_what_is_for_networks_or_for_sgd_is_told():
