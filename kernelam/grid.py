@@ -20,6 +20,10 @@ The declaration is TOML; {name} stands for a variable given at the call or, in o
     [axes.seed]
     1 = "--seed 1"
 
+    [combine]                               # models that are combined, by their values of the first axis
+    script = "steps/combine.sh --num-threads 1"
+    both = ["gaussian", "laplacian"]        # makes both_b_1 of gaussian_b_1 and laplacian_b_1
+
 A script, whose name ends in .sh, may stand in front of the options of a value instead of those of `train`.
 """
 
@@ -33,6 +37,8 @@ from kernelam.declaration import Declaration
 from kernelam.errors import KernelamError
 from kernelam.experiments import Cell, Experiments
 
+NAME = r"[\w.-]+"
+
 
 @dataclass(frozen=True)
 class Grid(Experiments):
@@ -41,7 +47,7 @@ class Grid(Experiments):
     @classmethod
     def read(cls, path: Path, variables: Mapping[str, str]) -> "Grid":
         told = Declaration.read(path, variables)
-        told.check({"train", "axes"}, {"baseline"})
+        told.check({"train", "axes"}, {"baseline", "combine"})
         folder, axes = Path(told.filled(told.text("folder"))), _axes(told)
         cells = []
         for values in itertools.product(*axes.values()):
@@ -50,10 +56,36 @@ class Grid(Experiments):
             place = folder / "_".join(values)
             command = _command(path, place.name, [told.words(text, chosen) for text in texts])
             cells.append(Cell(place.name, place, [*command, *told.data, str(place)]))
+        cells += _combinations(told, folder, axes)
         baseline = told.text("baseline") if "baseline" in told.given else cells[0].name
         if baseline not in (cell.name for cell in cells):
             raise KernelamError(f"the baseline of {path}, {baseline}, is no cell such as {cells[0].name}")
         return cls(told.text("title"), folder, *told.places, cells, baseline)
+
+
+def _combinations(told: Declaration, folder: Path, axes: Mapping[str, Mapping[str, str]]) -> list[Cell]:
+    """Of cells that differ in their value of the first axis alone."""
+    given = told.given.get("combine", {"script": ""})
+    if not isinstance(given, dict) or not isinstance(given.get("script"), str):
+        raise KernelamError(
+            f"{told.path}: combine is a table with a script, and names of combinations with their members"
+        )
+    first, *others = axes.values()
+    _, heldout, lang, _, ali = told.data
+    cells = []
+    for name, members in given.items():
+        if name == "script":
+            continue
+        if not (isinstance(members, list) and len(members) > 1 and all(member in first for member in members)):
+            raise KernelamError(f"{told.path}: in combine, {name} is no list of two or more of {', '.join(first)}")
+        if name in first or not re.fullmatch(NAME, name):
+            raise KernelamError(f"{told.path}: in combine, {name} cannot be the name of a combination")
+        for rest in itertools.product(*others):
+            place, needs = folder / "_".join((name, *rest)), tuple("_".join((member, *rest)) for member in members)
+            models = [str(folder / need) for need in needs]
+            command = [*told.command(given["script"]), heldout, lang, ali, *models, str(place)]
+            cells.append(Cell(place.name, place, command, needs))
+    return cells
 
 
 def _command(path: Path, cell: str, parts: list[list[str]]) -> list[str]:
@@ -71,6 +103,6 @@ def _axes(told: Declaration) -> dict[str, dict[str, str]]:
         raise KernelamError(f"{told.path}: axes are tables of names and options, as in [axes.kernel] and gaussian = …")
     for name, axis in axes.items():
         for value, options in axis.items():
-            if not isinstance(options, str) or not re.fullmatch(r"[\w.-]+", value):
+            if not isinstance(options, str) or not re.fullmatch(NAME, value):
                 raise KernelamError(f"{told.path}: in axes.{name}, {value} is no name with a text of options")
     return axes

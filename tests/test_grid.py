@@ -52,6 +52,34 @@ def test_cells_are_the_product_of_the_axes(declared):
     assert grid.baseline == "gaussian_plain"
 
 
+COMBINED = f"{DECLARATION}[combine]\nscript = 'c.sh --a 1'\nboth = ['gaussian', 'laplacian']\n"
+
+
+def test_models_of_the_first_axis_are_combined(declared):
+    grid = Grid.read(declared(COMBINED), {"corpus": "c"})
+    assert [cell.name for cell in grid.cells[4:]] == ["both_plain", "both_fs"]
+    assert grid.cells[5].needs == ("gaussian_fs", "laplacian_fs")
+    members = ["exp/grid/gaussian_fs", "exp/grid/laplacian_fs"]
+    assert grid.cells[5].train == ["c.sh", "--a", "1", "data/cv", "lang", "c/ali_cv", *members, "exp/grid/both_fs"]
+    assert grid.waves == [range(1, 5), range(5, 7)]
+
+
+@pytest.mark.parametrize(
+    ("new", "sentence"),
+    [
+        ("both = ['gaussian']", "both is no list of two or more of gaussian, laplacian"),
+        ("both = ['gaussian', 'none']", "both is no list of two or more of gaussian, laplacian"),
+        ("laplacian = ['gaussian', 'laplacian']", "laplacian cannot be the name of a combination"),
+        ("'a/b' = ['gaussian', 'laplacian']", "a/b cannot be the name of a combination"),
+    ],
+)
+def test_combinations_that_cannot_be_are_sentences(declared, new, sentence):
+    with pytest.raises(KernelamError, match=f"grid.toml: in combine, {sentence}"):
+        Grid.read(declared(COMBINED.replace("both = ['gaussian', 'laplacian']", new)), {"corpus": "c"})
+    with pytest.raises(KernelamError, match="combine is a table with a script"):
+        Grid.read(declared(COMBINED.replace("script =", "b =")), {"corpus": "c"})
+
+
 def test_a_value_may_bring_the_script(declared):
     text = DECLARATION.replace("./train.sh --name", "--name").replace('"--kernel', '"./kernel.sh --kernel')
     grid = Grid.read(declared(text), {"corpus": "c"})

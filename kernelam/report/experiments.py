@@ -43,11 +43,19 @@ class Run:
     @property
     def key(self) -> str:
         """Runs of one key differ in their seed alone."""
-        training = self.about.get("training", {})
-        if "settings" not in training:
-            return str(self.folder)
+        return _key(self.folder, self.about)
+
+
+def _key(folder: Path, about: dict[str, Any]) -> str:
+    """Of a combination, those of its members, if these are still there."""
+    training = about.get("training", {})
+    if "settings" in training:
         options = {name: value for name, value in training["options"].items() if name != "seed"}
-        return json.dumps([self.about["kind"], training["settings"], options, training["data"]], sort_keys=True)
+        return json.dumps([about["kind"], training["settings"], options, training["data"]], sort_keys=True)
+    members = [Path(member["folder"]) for member in about.get("members", [])]
+    if members and all((member / "model.json").exists() for member in members):
+        return json.dumps([about["kind"], *(_key(member, describe(member)) for member in members)])
+    return str(folder)
 
 
 def _lattices(result: dict[str, Any]) -> dict[str, Any]:

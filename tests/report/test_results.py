@@ -109,6 +109,27 @@ def test_runs_that_differ_in_their_seed_make_one_row(tmp_path: Path, folders: li
         write_results(tmp_path / "RESULTS.md", "A title", folders, Path("elsewhere"))
 
 
+def test_combinations_of_models_that_differ_in_their_seed_make_one_row(tmp_path: Path) -> None:
+    def member(seed: int, width: int) -> Path:
+        told = {"settings": {"width": width}, "options": {"rates": [0.1], "seed": seed}, "data": ["x"]}
+        return experiment(tmp_path / f"{width}_{seed}", {**DNN, "training": {**DNN["training"], **told}}, 4)
+
+    def combination(seed: int) -> Path:
+        members = [{"folder": str(member(seed, width)), "weight": 0.5} for width in (10, 20)]
+        config = {"weights": [0.5, 0.5], "members": [DNN, DNN]}
+        training = {"frames": 100, "seconds": 1.0}
+        about = {"kind": "combination", "config": config, "training": training, "members": members}
+        return experiment(tmp_path / f"both_{seed}", about, 2 * seed)
+
+    combined = [combination(seed) for seed in (1, 2)]
+    page = tmp_path / "RESULTS.md"
+    write_results(page, "A title", combined, combined[0])
+    assert [row[2] for row in cells(page.read_text(), "0.50")[:-1]] == ["**7.50** ± 3.54"]
+    (tmp_path / "10_2/model.json").unlink()  # what it was made of is no longer known
+    write_results(page, "A title", combined, combined[0])
+    assert [row[2] for row in cells(page.read_text(), "0.50")[:2]] == ["**5.00**", "**10.00**"]
+
+
 def test_an_experiment_that_cannot_be_reported_is_a_sentence(tmp_path: Path, folders: list[Path]) -> None:
     page = tmp_path / "RESULTS.md"
     score_directory(folders[1] / "decode_test", REFS, {Weights(9, 0.5): REFS}, UTT2SPK)
