@@ -1,0 +1,221 @@
+"""The systems of ridge regression on random features (chen2016, eqs. 3 and 5), with targets ±1 and no intercept: z has
+what the kernel gives it, and no 1 is appended.
+
+One-vs-one: β_ij = (A_i + A_j + λI)⁻¹(g_i − g_j) for each pair i < j. One-vs-rest: β_i = (ΣA + λI)⁻¹(2g_i − Σg).
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kernelam.errors import KernelamError
+from kernelam.progress import progress
+from kernelam.training import checkpoint
+from kernelam.training.gram import Grams
+from kernelam.training.krylov import Product, Progress, conjugate_gradients, gmres
+
+FEWEST = 2
+"""Frames that a class must have to be paired."""
+WIDEST = 64
+"""Classes on either side of a block of pairs, at most: what a kill may cost."""
+EXPECTED = 64
+"""Steps of GMRES that blocks are made for."""
+SLACK = 1.1
+"""The residual is the real one, not that of the recursion, and may be so much above the tolerance."""
+
+Method = Callable[[Product, Tensor, Tensor, Tensor, int, int], Progress]
+METHODS: dict[str, Method] = {"cg": conjugate_gradients, "gmres": gmres}
+VECTORS = {"cg": 8, "gmres": EXPECTED + 8, "cholesky": 2}  # of each pair, while it is solved
+
+
+@dataclass(frozen=True)
+class Solver:
+    name: str = "gmres"  # or cg, cholesky
+    tolerance: float = 1e-3  # |(A + λI)β − g| / |g|, of those that iterate
+    max_iterations: int = 1000
+    memory: int = 1 << 31  # bytes of the vectors of pairs that are solved together
+
+    def __post_init__(self) -> None:
+        if self.name not in VECTORS:
+            raise KernelamError(f"no solver is called {self.name}; there are {', '.join(VECTORS)}")
+        if not 0.0 < self.tolerance < 1.0:
+            raise KernelamError(f"the tolerance is a number between 0 and 1, not {self.tolerance:g}")
+
+
+@dataclass
+class Solution:
+    """β of each problem, problems × features; and how many iterations it took, 0 for Cholesky."""
+
+    beta: Tensor
+    iterations: Tensor
+    seconds: float
+
+
+def paired_classes(counts: np.ndarray) -> np.ndarray:
+    """Those that have enough frames to be set against another class."""
+    return np.flatnonzero(counts >= FEWEST)
+
+
+def pairs_of(classes: int) -> Tensor:
+    """All pairs i < j, as rows: (0, 1), (0, 2), …, (1, 2), …"""
+    return torch.triu_indices(classes, classes, 1).T.contiguous()
+
+
+def check_ridge(counts: np.ndarray, count: int, ridge: float) -> None:
+    """λ = 0 leaves a pair with fewer frames than features without a unique solution."""
+    classes = paired_classes(counts)
+    if ridge > 0.0 or len(classes) < 2:
+        return
+    i, j = np.sort(classes[np.argsort(counts[classes], kind="stable")[:2]])
+    if (frames := int(counts[i] + counts[j])) < count:
+        raise _singular(f"classes {i} and {j}", f"{frames} frames for {count} features and a ridge of 0")
+
+
+def _singular(what: str, why: str) -> KernelamError:
+    return KernelamError(f"the system of {what} is singular: {why}; a higher --ridge makes it regular")
+
+
+def solve_pairs(grams: Grams, ridge: float, solver: Solver, folder: Path, fingerprint: str) -> Solution:
+    """β of all pairs of the paired classes. What is solved is kept in `folder`, block by block: a call that was ended
+    goes on from there."""
+    check_ridge(grams.counts, grams.count, ridge)
+    classes = torch.from_numpy(paired_classes(grams.counts))
+    pairs = pairs_of(len(classes))
+    beta, iterations = torch.empty(len(pairs), grams.count), torch.empty(len(pairs), dtype=torch.int64)
+    seconds = 0.0
+    every = list(blocks(len(classes), side_of(solver, grams.count)))
+    for number, block in enumerate(progress(every, f"{len(pairs)} systems, ridge {ridge:g}")):
+        path = folder / f"{number}.safetensors"
+        named = f"{fingerprint} {ridge!r} {solver} {number}"
+        known = checkpoint.read(path, named)
+        if known is None:
+            start = time.monotonic()
+            found = _solve(grams, classes[pairs[block]], ridge, solver)
+            about = {"seconds": time.monotonic() - start}
+            known = {"beta": found[0], "iterations": found[1]}, about
+            checkpoint.write(path, *known, named)
+        arrays, about = known
+        beta[block], iterations[block] = arrays["beta"].cpu(), arrays["iterations"]
+        seconds += about["seconds"]
+    return Solution(beta, iterations, seconds)
+
+
+def side_of(solver: Solver, count: int) -> int:
+    """Classes on either side of a block of pairs that takes the memory of the solver."""
+    return max(1, min(WIDEST, math.isqrt(solver.memory // (4 * count * VECTORS[solver.name]))))
+
+
+def blocks(classes: int, side: int) -> Iterator[Tensor]:
+    """The pairs, by their numbers, in squares of `side` classes by as many: few matrices serve many pairs."""
+    i, j = pairs_of(classes).T
+    for first in range(0, classes, side):
+        for second in range(first, classes, side):
+            inside = (i // side == first // side) & (j // side == second // side)
+            if inside.any():
+                yield inside.nonzero()[:, 0]
+
+
+def _solve(grams: Grams, pairs: Tensor, ridge: float, solver: Solver) -> tuple[Tensor, Tensor]:
+    """β of these pairs of classes, and the iterations of each."""
+    b = (grams.sums[pairs[:, 0]] - grams.sums[pairs[:, 1]]).float().to(grams.device)
+    if solver.name == "cholesky":
+        return _direct(grams, pairs, b, ridge), torch.zeros(len(pairs), dtype=torch.int64)
+    return _iterate(grams, pairs, b, ridge, solver)
+
+
+def _direct(grams: Grams, pairs: Tensor, b: Tensor, ridge: float) -> Tensor:
+    beta, held = torch.empty_like(b), (-1, b)
+    for number, (i, j) in enumerate(pairs.tolist()):
+        if held[0] != i:
+            held = (i, grams.full(i))
+        factor = factorise(grams.full(j).add_(held[1]), ridge, f"classes {i} and {j}")
+        beta[number] = _substitute(factor, b[number, :, None])[:, 0]
+    return beta
+
+
+def factorise(A: Tensor, ridge: float, what: str) -> Tensor:
+    """L with LLᵀ = A + λI: in single precision, and in double where that cannot tell the least pivot from rounding."""
+    least = 16 * torch.finfo(A.dtype).eps * float(A.diagonal().max())
+    A.diagonal().add_(ridge)
+    factor, info = torch.linalg.cholesky_ex(A)
+    if not info and float(factor.diagonal().min()) ** 2 > least:
+        return factor
+    if ridge > 0.0:
+        factor, info = torch.linalg.cholesky_ex(A.double())
+        if not info:
+            return factor
+    raise _singular(what, f"a ridge of {ridge:g} is below the error of the sums over frames")
+
+
+def _substitute(factor: Tensor, b: Tensor) -> Tensor:
+    return torch.cholesky_solve(b.to(factor.dtype), factor).float()
+
+
+def _products(grams: Grams, pairs: Tensor, ridge: float) -> Product:
+    """(A_i + A_j + λI)v of each pair; each A_k is read once, and multiplies the vectors of all its pairs at once."""
+
+    def product(rows: Tensor, v: Tensor) -> Tensor:
+        out, here = ridge * v, pairs[rows]
+        for label in here.unique().tolist():
+            own = (here == label).any(dim=1).nonzero()[:, 0].to(v.device)
+            out.index_add_(0, own, grams.triangle.multiply(grams.packed(label), v[own]))
+        return out
+
+    return product
+
+
+def _iterate(grams: Grams, pairs: Tensor, b: Tensor, ridge: float, solver: Solver) -> tuple[Tensor, Tensor]:
+    """Until the residual itself is small enough; rounding may make that take a second start, from the residual."""
+    product = _products(grams, pairs, ridge)
+    x, iterations = torch.zeros_like(b), torch.zeros(len(b), dtype=torch.int64)
+    target = solver.tolerance * b.norm(dim=1)
+    residual, left = b.clone(), (target > 0).nonzero()[:, 0].cpu()
+    while len(left):
+        limit = solver.max_iterations - int(iterations[left].max())
+        found = METHODS[solver.name](product, left, residual[left], target[left], limit, solver.memory)
+        worked = left[found.begun]
+        x[worked] += found.x[found.begun.to(b.device)]
+        iterations[worked] += found.steps[found.begun]
+        before = residual[worked].norm(dim=1)
+        residual[worked] = b[worked] - product(worked, x[worked])
+        after = residual[worked].norm(dim=1)
+        failed = (after > SLACK * target[worked]).cpu()
+        hopeless = failed & ((iterations[worked] >= solver.max_iterations) | ~(after < 0.5 * before).cpu())
+        if hopeless.any():
+            rows, shares = worked[hopeless], (after / b[worked].norm(dim=1)).cpu()[hopeless]
+            raise _no_convergence(pairs[rows], shares, iterations[rows], ridge, solver)
+        left = torch.cat([worked[failed], left[~found.begun]])
+    return x, iterations
+
+
+def _no_convergence(pairs: Tensor, shares: Tensor, iterations: Tensor, ridge: float, solver: Solver) -> KernelamError:
+    """Of these pairs, whose residuals have such shares of their right-hand sides."""
+    worst = int(shares.nan_to_num(math.inf).argmax())
+    i, j = pairs[worst].tolist()
+    return KernelamError(
+        f"{solver.name} did not converge for {len(pairs)} pairs, classes {i} and {j} worst: after"
+        f" {int(iterations[worst])} iterations the relative residual is {float(shares[worst]):.2g}, not"
+        f" {solver.tolerance:g}; choose a --ridge above {ridge:g}, a higher --tolerance, or --solver cholesky"
+    )
+
+
+def solve_rest(grams: Grams, ridge: float) -> Solution:
+    """β of each paired class against all other frames, by one Cholesky factor."""
+    start = time.monotonic()
+    frames = int(grams.counts.sum())
+    if ridge <= 0.0 and frames < grams.count:
+        raise _singular("all classes", f"{frames} frames for {grams.count} features and a ridge of 0")
+    total = torch.zeros(grams.triangle.size, dtype=torch.float64, device=grams.device)
+    for label in np.flatnonzero(grams.counts).tolist():
+        total += grams.packed(label)
+    factor = factorise(grams.triangle.full(total.float()), ridge, "all classes")
+    classes = torch.from_numpy(paired_classes(grams.counts))
+    b = (2.0 * grams.sums[classes] - grams.sums.sum(dim=0)).to(grams.device)
+    beta = _substitute(factor, b.T).T.contiguous().cpu()
+    return Solution(beta, torch.zeros(len(classes), dtype=torch.int64), time.monotonic() - start)

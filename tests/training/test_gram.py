@@ -1,0 +1,140 @@
+"""A_i and g_i against plain products, whatever the number of jobs and however often they were killed."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from kernelam.errors import KernelamError
+from kernelam.frames.batches import Batches
+from kernelam.frames.store import FrameStore
+from kernelam.kernels import FeatureMap, Gaussian
+from kernelam.training import gram
+from kernelam.training.gram import Grams, accumulate, assemble, assign, units
+from kernelam.training.triangles import Triangle
+
+CPU = torch.device("cpu")
+COUNTS = np.array([300, 0, 1, 40, 250])
+D = 90
+
+
+@pytest.fixture
+def train(tmp_path: Path) -> Batches:
+    rng = np.random.default_rng(0)
+    labels = rng.permutation(np.repeat(np.arange(5), COUNTS)).astype(np.int32)
+    frames = rng.standard_normal((len(labels), 6)).astype(np.float32)
+    store = FrameStore.build(tmp_path / "train", [("u", frames)], {"u": labels})
+    return Batches(store, (1, 1), np.zeros(6, np.float32), np.ones(6, np.float32), CPU)
+
+
+@pytest.fixture
+def features() -> FeatureMap:
+    return Gaussian(3.0).feature_map(18, D, 1)
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Units of 100 frames, in chunks of 32."""
+    monkeypatch.setattr(gram, "UNIT", 100)
+    monkeypatch.setattr(gram, "CHUNK", 32)
+
+
+def summed(train: Batches, features: FeatureMap, folder: Path, jobs: int = 1) -> Grams:
+    every = units(COUNTS)
+    for share in assign(every, jobs):
+        accumulate(share, train, features, folder)
+    return assemble(every, D, COUNTS, folder, CPU)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.glob("*.f32")}
+
+
+@pytest.mark.parametrize("r", [1, 8, 79, 100, 250])
+def test_a_triangle_is_the_matrix(r: int) -> None:
+    rng = torch.Generator().manual_seed(r)
+    zt, v = (torch.randn(size, dtype=torch.float64, generator=rng) for size in ((r, 33), (5, r)))
+    triangle, A = Triangle(r), zt @ zt.T
+    packed = torch.zeros(triangle.size, dtype=torch.float64)
+    triangle.add(packed, zt)
+    assert sum(panel.numel() for _, panel in triangle.panels(packed)) == triangle.size
+    torch.testing.assert_close(triangle.full(packed), A)
+    torch.testing.assert_close(triangle.multiply(packed, v), v @ A)
+    rows, columns = torch.triu_indices(r, r)
+    torch.testing.assert_close(triangle.at(packed, rows, columns), A[rows, columns])
+    assert r < 80 or triangle.size < 1.1 * r * (r + 1) / 2
+
+
+def test_units_cover_each_class_once(small: None) -> None:
+    every = units(COUNTS)
+    assert [(unit.name, unit.frames) for unit in every] == [
+        *(("0.0", 100), ("0.1", 100), ("0.2", 100), ("2", 1), ("3", 40)),
+        *(("4.0", 100), ("4.1", 100), ("4.2", 50)),
+    ]
+    assert [unit.start for unit in every[1:]] == [unit.stop for unit in every[:-1]]
+    for jobs in (1, 2, 3, 20):
+        shares = assign(every, jobs)
+        assert sorted((unit for share in shares for unit in share), key=lambda unit: unit.start) == every
+        loads = [sum(unit.frames for unit in share) for share in shares]
+        assert max(loads) - min(loads) <= 100
+
+
+def test_sums_are_plain_products(train: Batches, features: FeatureMap, tmp_path: Path, small: None) -> None:
+    grams = summed(train, features, tmp_path / "sums")
+    x, labels = next(train.in_order(len(train)))
+    z = features(x).double()
+    for label in (0, 2, 3, 4):
+        own = z[labels == label]
+        torch.testing.assert_close(grams.full(label).double(), own.T @ own, rtol=0, atol=1e-5 * COUNTS[label] / D)
+        torch.testing.assert_close(grams.sums[label], own.sum(dim=0), rtol=0, atol=1e-5)
+    assert 0 < grams.error < gram.BOUND
+    assert not grams.sums[1].any()
+    assert sorted(contents(tmp_path / "sums")) == ["0.f32", "2.f32", "3.f32", "4.f32"]
+
+
+def test_any_number_of_jobs_gives_the_same_bits(
+    train: Batches, features: FeatureMap, tmp_path: Path, small: None
+) -> None:
+    for jobs in (1, 2, 3):
+        summed(train, features, tmp_path / str(jobs), jobs)
+    assert contents(tmp_path / "1") == contents(tmp_path / "2") == contents(tmp_path / "3")
+
+
+@pytest.mark.parametrize("after", [0, 3, 6])
+def test_a_kill_costs_a_unit(
+    train: Batches, features: FeatureMap, tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    whole, calls = summed(train, features, tmp_path / "whole"), [0]
+    compute = gram._sum
+
+    def count(*args: object) -> object:
+        calls[0] += 1
+        if calls[0] == after + 1:
+            raise KeyboardInterrupt
+        return compute(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(gram, "_sum", count)
+    with pytest.raises(KeyboardInterrupt):
+        summed(train, features, tmp_path / "sums")
+    again = summed(train, features, tmp_path / "sums")
+    assert calls[0] == len(units(COUNTS)) + 1
+    assert contents(tmp_path / "sums") == contents(tmp_path / "whole")
+    assert torch.equal(again.sums, whole.sums)
+
+
+def test_a_wrong_sum_is_found(train: Batches, features: FeatureMap, tmp_path: Path, small: None) -> None:
+    every = units(COUNTS)
+    accumulate(every, train, features, tmp_path / "sums")
+    spoilt = np.memmap(tmp_path / "sums/3.f32", np.float32, "r+")
+    spoilt[:] += 0.001
+    spoilt.flush()
+    with pytest.raises(KernelamError, match=r"the sums over the frames of class 3 .* more than 1e-05"):
+        assemble(every, D, COUNTS, tmp_path / "sums", CPU)
+
+
+def test_a_file_cut_short_is_a_sentence(train: Batches, features: FeatureMap, tmp_path: Path) -> None:
+    grams = summed(train, features, tmp_path / "sums")
+    (tmp_path / "sums/3.f32").write_bytes(b"1234")
+    with pytest.raises(KernelamError, match=r"3\.f32 has 4 bytes, but \d+ belong to it"):
+        grams.full(3)
