@@ -83,6 +83,19 @@ class _Basis:
         found = [torch.bmm(part, w[:, :, None])[:, :, 0] for part in self.parts]
         return torch.cat(found, dim=1)[:, : self.length]
 
+    def orthogonalise(self, w: Tensor) -> Tensor:
+        """Take from w its part in the basis, in place; its coefficients. For a symmetric matrix only the last two are
+        not rounding errors: once they are gone, one pass over all of them leaves w orthogonal."""
+        last = range(max(0, self.length - 2), self.length)
+        h = torch.zeros(len(w), self.length, dtype=w.dtype, device=w.device)
+        for k in last:
+            v = self.parts[k // STEPS][:, k % STEPS]
+            h[:, k] = (v * w).sum(dim=1)
+            w -= h[:, k, None] * v
+        rest = self.dots(w)
+        w -= self.combine(rest)
+        return h + rest
+
     def combine(self, y: Tensor, rows: Tensor | None = None) -> Tensor:
         """Σ_k y_k v_k of each system, or of these rows alone."""
         total: Tensor | float = 0.0
@@ -139,8 +152,7 @@ def gmres(product: Product, rows: Tensor, b: Tensor, target: Tensor, limit: int,
     for step in range(1, limit + 1):
         w = torch.zeros_like(basis.last)
         w[alive.to(b.device)] = product(rows[stored[alive]], basis.last[alive.to(b.device)])
-        h = basis.dots(w)
-        w -= basis.combine(h)
+        h = basis.orthogonalise(w)
         below = w.norm(dim=1)
         residual = problem.add(h.cpu(), below.cpu())
         ended = alive & ((residual <= target[stored].cpu()) | (step == limit))

@@ -1,0 +1,110 @@
+"""Kernel ridge regression on random features, one class against one or against the rest (chen2016)."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kernelam.errors import KernelamError
+from kernelam.kernels import FeatureMap, Kernel, kernel_from
+from kernelam.models.coupling import couple
+from kernelam.models.posterior import PosteriorModel
+
+SCHEMES = ("one-vs-one", "one-vs-rest")
+CHUNK_ELEMENTS = 1 << 25
+"""Of z, of f and of the forms of coupling, computed at once."""
+LEAST = 1e-8
+"""The probability of a class is not taken to be below this: p of some hundred classes has errors of that size."""
+
+
+class Ridge(PosteriorModel):
+    """f(x) = βᵀz(x) of each problem: a pair of classes i < j, positive for i, or a class against the rest.
+
+    μ = σ(α f + γ) is the probability of the first class (eq. 6, where γ is called β). One-vs-one couples these
+    (eq. 7); one-vs-rest normalises them. `classes` are those that had frames enough to be set against others; any other
+    one has a fixed probability, its share of the training frames or that of half a frame.
+    """
+
+    kind = "ridge"
+
+    def __init__(
+        self, kernel: Kernel, feature_map: FeatureMap, scheme: str, classes: Tensor, beta: Tensor, *common: Any
+    ) -> None:
+        super().__init__(*common)
+        if scheme not in SCHEMES:
+            raise KernelamError(f"no scheme is called {scheme}; there are {', '.join(SCHEMES)}")
+        if len(classes) < 2:
+            raise KernelamError("fewer than two classes have frames enough to be set against each other")
+        self.kernel, self.scheme = kernel, scheme
+        self.feature_map = feature_map.to(self.device)
+        self.classes = classes.to(self.device)
+        self.parameters = {"beta": beta.to(self.device)}
+        self.calibrate(torch.tensor([2.0, 0.0]).repeat(len(beta), 1))
+
+    def calibrate(self, slopes: Tensor) -> None:
+        """Take α and γ of each problem, problems × 2."""
+        self.parameters["calibration"] = slopes.to(self.device)
+
+    @property
+    def pairs(self) -> Tensor:
+        """Of one-vs-one, which of `classes` each row of β sets against each other."""
+        return torch.triu_indices(len(self.classes), len(self.classes), 1, device=self.device).T
+
+    @property
+    def chunk(self) -> int:
+        size = self.feature_map.count + 4 * len(self.classes) ** 2
+        return max(1, min(super().chunk, CHUNK_ELEMENTS // size))
+
+    @torch.no_grad()
+    def outputs(self, x: Tensor, problems: Tensor | None = None) -> Tensor:
+        """f of every problem, or of these alone, batch × problems."""
+        beta = self.parameters["beta"]
+        return self.feature_map(x) @ (beta if problems is None else beta[problems]).T
+
+    @torch.no_grad()
+    def votes(self, x: Tensor) -> Tensor:
+        """How many of its pairs each class wins; where there are none, f itself. A class without problems has −∞."""
+        f = torch.cat([self.outputs(part) for part in torch.split(x, self.chunk)])
+        if self.scheme == "one-vs-one":
+            i, j = self.pairs.T
+            f = self._zeros(x).index_add_(1, i, (f > 0).float()).index_add_(1, j, (f <= 0).float())
+        votes = torch.full((len(x), self.num_classes), -torch.inf, device=x.device)
+        return votes.index_copy_(1, self.classes, f)
+
+    def _zeros(self, x: Tensor) -> Tensor:
+        return torch.zeros(len(x), len(self.classes), device=x.device)
+
+    def _probabilities(self, x: Tensor) -> Tensor:
+        """Of `classes` alone, with sum 1."""
+        alpha, gamma = self.parameters["calibration"].T
+        mu = self.outputs(x).mul_(alpha).add_(gamma).sigmoid_()
+        if self.scheme == "one-vs-one":
+            return couple(mu, len(self.classes))
+        return mu.clamp_min_(LEAST).div_(mu.sum(dim=1, keepdim=True))
+
+    @torch.no_grad()
+    def logits(self, x: Tensor) -> Tensor:
+        """log p, whatever the number of frames in bounded memory."""
+        fixed = np.log(np.maximum(self.counts, 0.5) / self.counts.sum()).astype(np.float32)
+        shares = torch.from_numpy(fixed).to(x.device).index_fill_(0, self.classes, -torch.inf)
+        left = 1.0 - shares.exp().sum()
+        log_p = shares.repeat(len(x), 1)
+        for part, rows in zip(torch.split(x, self.chunk), torch.split(log_p, self.chunk), strict=True):
+            rows.index_copy_(1, self.classes, (left * self._probabilities(part)).clamp_min_(LEAST).log_())
+        return torch.log_softmax(log_p, dim=1)
+
+    def config(self) -> dict[str, Any]:
+        return {"kernel": self.kernel.settings(), "features": self.feature_map.count, "scheme": self.scheme}
+
+    def arrays(self) -> dict[str, Tensor]:
+        own = {**self.parameters, "classes": self.classes}
+        return {name: array.cpu() for name, array in {**own, **self.feature_map.arrays}.items()}
+
+    @classmethod
+    def restore(cls, config: dict[str, Any], arrays: dict[str, Tensor], *common: Any) -> "Ridge":
+        kernel = kernel_from(config["kernel"])
+        classes, beta, calibration = (arrays.pop(name) for name in ("classes", "beta", "calibration"))
+        model = cls(kernel, kernel.map_of(arrays), config["scheme"], classes, beta, *common)
+        model.calibrate(calibration)
+        return model
