@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from kernelam.cli.values import COUNT, PATH, POSITIVE
+from kernelam.cli.values import ABOVE_ZERO, COUNT, PATH, POSITIVE
 
 ARGUMENTS = ("data", "heldout_data", "lang", "ali", "heldout_ali", "folder")
 
@@ -16,8 +16,8 @@ def command() -> None:
     """Train acoustic models on Kaldi features and alignments."""
 
 
-def common(function: Callable[..., None]) -> Callable[..., None]:
-    """The positionals and options that every kind of model shares."""
+def inputs(function: Callable[..., None]) -> Callable[..., None]:
+    """The positionals and options that every kind of model has."""
     for option in (
         click.option(
             "--feat-type",
@@ -28,6 +28,18 @@ def common(function: Callable[..., None]) -> Callable[..., None]:
         click.option("--cmvn-opts", default="", help="CMVN per speaker, e.g. '--norm-means=true --norm-vars=true'."),
         click.option("--delta-order", type=COUNT, default=0, help="Append deltas up to this order."),
         click.option("--splice", type=COUNT, default=5, help="Frames of context on either side."),
+        click.option("--seed", type=COUNT, default=1),
+        click.option("--device", default="cpu", help="cpu or cuda."),
+    ):
+        function = option(function)
+    for name in reversed(ARGUMENTS):
+        function = click.argument(name, type=PATH)(function)
+    return function
+
+
+def common(function: Callable[..., None]) -> Callable[..., None]:
+    """Those of every model that is fitted by its gradient."""
+    for option in (
         click.option("--rates", default="", help="Learning rates to choose from on heldout frames, e.g. '1 2 4'."),
         click.option("--search-frames", type=POSITIVE, default=100_000, help="Frames that each rate is tried on."),
         click.option("--batch", type=POSITIVE, default=256, help="Frames a mini-batch."),
@@ -42,8 +54,6 @@ def common(function: Callable[..., None]) -> Callable[..., None]:
         click.option("--metric", default="ce", help="Chooses and halves the rate: ce, erll:β, capped:λ or top-k:κ."),
         click.option("--l2", default="0", help="Half this times the squared weights is added; several to choose from."),
         click.option("--augment", default="", help="Noise on the inputs: mask:p or noise:s."),
-        click.option("--seed", type=COUNT, default=1),
-        click.option("--device", default="cpu", help="cpu or cuda."),
         click.option(
             "--precision",
             type=click.Choice(["single", "tf32", "mixed"]),
@@ -52,9 +62,7 @@ def common(function: Callable[..., None]) -> Callable[..., None]:
         ),
     ):
         function = option(function)
-    for name in reversed(ARGUMENTS):
-        function = click.argument(name, type=PATH)(function)
-    return function
+    return inputs(function)
 
 
 @command.command()
@@ -131,6 +139,54 @@ def dnn(pretraining: str, rbm_epochs: int, dropout: str, **shared: Any) -> None:
     _train(plan, "0.001 0.002 0.004" if shared["optimiser"] == "adamw" else "0.05 0.1 0.2", **shared)
 
 
+@command.command()
+@inputs
+@click.option("--kernel", default="gaussian", help="An expression, such as laplacian, or gaussian o pca:50 o gaussian.")
+@click.option("--bandwidth", type=ABOVE_ZERO, default=1.0, help="A multiple of the median distance of random frames.")
+@click.option("--num-features", type=POSITIVE, default=5000, help="Random features D.")
+@click.option("--sampling", type=click.Choice(["paired", "independent", "orthogonal"]), default="paired")
+@click.option("--ridge", default="0.1", help="λ; several to choose from on heldout frames.")
+@click.option("--scheme", type=click.Choice(["one-vs-one", "one-vs-rest"]), default="one-vs-one")
+@click.option("--solver", type=click.Choice(["gmres", "cg", "cholesky"]), default="gmres", help="Of one-vs-one.")
+@click.option("--tolerance", type=float, default=1e-3, help="Of the residual of gmres and cg, as a share of |g|.")
+@click.option(
+    "--part",
+    type=click.Choice(["all", "prepare", "sums"]),
+    default="all",
+    help="prepare: what comes before the sums over frames; sums: those of one job; all: what is not done yet.",
+)
+@click.option("--job", type=POSITIVE, default=1, help="Sum the frames of this job,")
+@click.option("--jobs", type=POSITIVE, default=1, help="of so many.")
+def ridge(
+    kernel: str,
+    bandwidth: float,
+    num_features: int,
+    sampling: str,
+    ridge: str,
+    scheme: str,
+    solver: str,
+    tolerance: float,
+    part: str,
+    job: int,
+    jobs: int,
+    **shared: Any,
+) -> None:
+    """Ridge regression on random features, one class against one or the rest."""
+    from kernelam.kernels.expression import parse
+
+    parse(kernel)  # a mistake in it is told before PyTorch is there
+    ridges = _choices("--ridge", ridge, math.inf)
+    from kernelam.training.ridge import RidgePlan, Solver, prepare_ridge, sum_share, train_ridge
+
+    features = (kernel, bandwidth, num_features, sampling)
+    plan = RidgePlan(*features, ridges, scheme, Solver(solver, tolerance), shared["seed"])
+    if part == "sums":
+        sum_share(shared["folder"], job, jobs, shared["device"])
+    else:
+        run = prepare_ridge if part == "prepare" else train_ridge
+        run(_given(shared), plan, shared["device"])
+
+
 OPTIONS = (
     *("search_frames", "batch", "schedule", "max_epochs", "max_halvings", "metric", "augment", "seed"),
     *("precision", "optimiser", "sag_table"),
@@ -155,18 +211,25 @@ def _train(plan: Any, default_rates: str, **shared: Any) -> None:
     l2s = _choices("--l2", shared["l2"], math.inf)
     momenta = _choices("--momentum", shared.get("momentum", "0"), 1.0)
     from kernelam.frames.augmentation import Augmentation
-    from kernelam.frontend.pipeline import Pipeline
-    from kernelam.training.acoustic import TrainingInput, train_model
+    from kernelam.training.acoustic import train_model
     from kernelam.training.metrics import Metric
     from kernelam.training.trainer import TrainingOptions
 
     if shared["augment"]:
         Augmentation.parse(shared["augment"])
     shared["metric"] = str(Metric.parse(shared["metric"]))
-    places = {name: shared[name] for name in ARGUMENTS}
-    data, ali = ([places[name], places[f"heldout_{name}"]] for name in ("data", "ali"))
-    pipeline = Pipeline.choose(shared["feat_type"], shared["cmvn_opts"], shared["delta_order"], data, ali)
-    given = TrainingInput(**places, pipeline=pipeline, context=(shared["splice"], shared["splice"]))
+    given = _given(shared)
     more = {name: shared[name] for name in OPTIONS if name in shared}
     options = TrainingOptions(rates, l2s=l2s, momenta=momenta, **more)
     train_model(given, plan, options, shared["device"])
+
+
+def _given(shared: dict[str, Any]) -> Any:
+    """The positionals, and the features that the options ask for."""
+    from kernelam.frontend.pipeline import Pipeline
+    from kernelam.training.acoustic import TrainingInput
+
+    places = {name: shared[name] for name in ARGUMENTS}
+    data, ali = ([places[name], places[f"heldout_{name}"]] for name in ("data", "ali"))
+    pipeline = Pipeline.choose(shared["feat_type"], shared["cmvn_opts"], shared["delta_order"], data, ali)
+    return TrainingInput(**places, pipeline=pipeline, context=(shared["splice"], shared["splice"]))

@@ -99,6 +99,9 @@ def system(about: dict[str, Any]) -> str:
             begin = about.get("training", {}).get("settings", {}).get("pretraining", "")
             parts.append(f"{begin} pre-training" if begin else "")
             return ", ".join(filter(None, parts)) + _rule(about)
+        case "ridge":
+            name = kernel_name(config["kernel"]).capitalize()
+            return f"{name} kernel ridge regression, {config['scheme']}, {config['features']} features"
         case "combination":
             return _sum(config["weights"], map(system, config["members"]))
         case "lattices":

@@ -1,0 +1,97 @@
+"""What ridge regression takes of disk and memory, known before any frame is mapped."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from kernelam.errors import KernelamError
+from kernelam.memory import available, check_memory
+from kernelam.models import ridge as model
+from kernelam.progress import say
+from kernelam.training.cost import peak_memory
+from kernelam.training.gram import chunk_of, units
+from kernelam.training.ridge_solvers import VECTORS, Solver, paired_classes, side_of
+from kernelam.training.triangles import Triangle
+
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Bytes of files, of memory, and of the files that are mapped into memory while there is room for them."""
+
+    disk: int
+    memory: int
+    mapped: int
+
+    def told(self) -> str:
+        return (
+            f"{self.disk / GIB:.2f} GiB of disk and {self.memory / GIB:.2f} GiB of memory, besides"
+            f" {self.mapped / GIB:.2f} GiB of files that are mapped while there is room"
+        )
+
+
+def problems_of(counts: np.ndarray, scheme: str) -> int:
+    classes = len(paired_classes(counts))
+    return classes * (classes - 1) // 2 if scheme == "one-vs-one" else classes
+
+
+@dataclass(frozen=True)
+class Task:
+    """What decides the needs: frames of each class, features, inputs, heldout frames, and the bytes of both stores."""
+
+    counts: np.ndarray
+    count: int
+    dim: int
+    heldout: int
+    stores: int
+    scheme: str
+    solver: Solver
+    ridges: int
+
+    def needs(self, device: torch.device) -> Needs:
+        """Besides what the process has already: in its largest phase, the sums of a unit, the systems of a block with
+        the answers so far, or the scoring of heldout frames."""
+        D, parts = self.count, units(self.counts)
+        triangle, problems = Triangle(D).size, problems_of(self.counts, self.scheme)
+        several = sum(unit.of > 1 for unit in parts)
+        answers = problems * D
+        chunk = chunk_of(D)
+        sums = triangle * (3 if several else 1) + chunk * (D + 2 * self.dim)
+        scores = self.heldout * max(1, len(paired_classes(self.counts)) - 1)
+        scoring = answers + scores + 2 * model.CHUNK_ELEMENTS
+        memory = 4 * max(sums, answers + self._solving(problems), scoring)
+        matrices = len({unit.label for unit in parts})
+        written = triangle * (len(parts) + (several > 0)) + answers * (self.ridges + 1)
+        used = peak_memory(device) if device.type == "cpu" else 0
+        return Needs(4 * written + self.stores, memory + used, 4 * triangle * matrices + self.stores)
+
+    def _solving(self, problems: int) -> int:
+        """Numbers: the vectors of a block, or the matrices of a factor and in double precision its copies."""
+        D = self.count
+        if self.scheme == "one-vs-rest":
+            return 4 * D * D
+        if self.solver.name == "cholesky":
+            return 6 * D * D
+        block = min(problems, side_of(self.solver, D) ** 2)
+        return block * D * VECTORS[self.solver.name]
+
+
+def check_needs(task: Task, folder: Path, device: torch.device) -> Needs:
+    """Say what it takes; refuse what there is no room for."""
+    needs = task.needs(device)
+    what = f"{task.scheme} of {int((task.counts > 0).sum())} classes with {task.count} features"
+    say(f"{what}, {problems_of(task.counts, task.scheme)} systems: {needs.told()}")
+    kept = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    free = shutil.disk_usage(folder).free + kept
+    advice = "fewer --num-features or classes take less"
+    if needs.disk > free:
+        raise KernelamError(
+            f"{what} takes {needs.disk / GIB:.1f} GiB of disk in {folder}, and {free / GIB:.1f} GiB are free; {advice}"
+        )
+    used = peak_memory(device) if device.type == "cpu" else 0
+    check_memory(needs.memory, available(device) + used, what, advice)
+    return needs

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Train an acoustic model by ridge regression on random features, one class against one, on Kaldi features and alignments.
+# Usage: steps/train_ridge.sh [options] <data-tr> <data-cv> <lang> <ali-tr> <ali-cv> <exp>
+# e.g.: steps/train_ridge.sh --nj 8 data/train data/heldout data/lang exp/mono_ali exp/mono_ali_heldout exp/ridge
+# The sums over frames are jobs of one thread each; the model is the same whatever their number. The systems and all
+# else are one job. A run that was ended goes on where it was.
+set -euo pipefail
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../utils/script.sh"
+
+kernel=gaussian                 # gaussian, laplacian, sparse-gaussian, arccos0|1|2, or e.g. "gaussian o pca:50 o laplacian"
+bandwidth=1                     # as a multiple of the median distance of random frames
+num_features=5000               # random features D
+sampling=paired                 # cosines and sines of the same frequencies; independent; orthogonal
+ridge=0.1                       # λ, or several to choose from on heldout frames: "0.01 0.1 1"
+scheme=one-vs-one               # or one-vs-rest
+solver=gmres                    # of one-vs-one: gmres, cg or cholesky
+tolerance=1e-3                  # of gmres and cg: the residual as a share of the right-hand side
+feat_type=plain                 # features as they are, or deltas, lda, fmllr by the options and files of <ali-tr>
+cmvn_opts=                      # CMVN per speaker, e.g. "--norm-means=true --norm-vars=true"
+delta_order=0                   # deltas appended
+splice=5                        # frames of context on either side
+nj=0                            # jobs for the sums over frames; 0: as many as there are cores, one on a GPU
+seed=1                          # of the random features
+device=cpu                      # cpu or cuda
+num_threads=0                   # of the systems; 0: all cores
+cmd=run_local.sh                # where the jobs run
+
+parse_options "$@"
+usage 6
+need "${args[0]}/feats.scp" "${args[1]}/feats.scp" "${args[2]}/phones.txt" \
+    "${args[3]}/final.mdl" "${args[3]}/tree" "${args[4]}/final.mdl"
+dir=${args[5]}
+mkdir -p "$dir/log"
+((num_threads > 0)) || num_threads=$(cores)
+((nj > 0)) || nj=$([[ $device == cpu ]] && cores || echo 1)
+train=(kernelam train ridge --kernel "$kernel" --bandwidth "$bandwidth" --num-features "$num_features"
+    --sampling "$sampling" --ridge "$ridge" --scheme "$scheme" --solver "$solver" --tolerance "$tolerance"
+    --feat-type "$feat_type" --cmvn-opts "$cmvn_opts" --delta-order "$delta_order" --splice "$splice"
+    --seed "$seed" --device "$device")
+$cmd "$dir/log/prepare.log" "${train[@]}" --part prepare "${args[@]}"
+warnings "$dir/log/prepare.log"
+$cmd JOB=1:"$nj" "$dir/log/sums.JOB.log" "${train[@]}" --part sums --job JOB --jobs "$nj" "${args[@]}"
+$cmd --num-threads "$num_threads" "$dir/log/train.log" "${train[@]}" "${args[@]}"
+echo "$0: trained $dir" >&2

@@ -1,0 +1,256 @@
+"""Ridge models from data directories: in one go, by jobs, after kills; and everything that is refused."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernelam.errors import KernelamError
+from kernelam.frontend.pipeline import Pipeline
+from kernelam.hmm.topology import Topology
+from kernelam.hmm.transitions import TransitionModel
+from kernelam.hmm.tree import ContextTree
+from kernelam.kaldi.alignment import write_alignments
+from kernelam.kaldi.ark import ArkWriter, read_ark
+from kernelam.models import load_model
+from kernelam.models.description import describe
+from kernelam.models.ridge import Ridge
+from kernelam.report.experiments import system
+from kernelam.training import gram, ridge, ridge_needs, ridge_solvers
+from kernelam.training.acoustic import TrainingInput
+from kernelam.training.ridge import RidgePlan, prepare_ridge, sum_share, train_ridge
+from kernelam.training.ridge_solvers import Solver
+
+PHONES = "<eps> 0\na 1\nb 2\nc 3\n#0 4\n"
+PLAN = RidgePlan("gaussian", 1.0, 40, ridges=(0.1,), seed=3)
+
+
+def write_set(folder: Path, transitions: TransitionModel, seed: int) -> None:
+    """Phones a and b over and over, and c, whose states have a frame each, once: pdf y has the mean y."""
+    rng = np.random.default_rng(seed)
+    (folder / "data").mkdir(parents=True)
+    alignments = {}
+    with ArkWriter(folder / "data/feats.ark", folder / "data/feats.scp") as writer:
+        for number in range(6):
+            ids: list[int] = []
+            for phone in [*rng.integers(2, size=15), *([2] if number == 0 else [])]:
+                for state in range(3 * phone + 1, 3 * phone + 4):
+                    ids += [2 * state - 1] * (0 if phone == 2 else int(rng.integers(4))) + [2 * state]
+            alignments[f"s-{number}"] = np.array(ids, np.int32)
+            labels = transitions.ali_to_pdf(alignments[f"s-{number}"])
+            features = rng.standard_normal((len(ids), 4)) + 0.7 * labels[:, None]
+            writer.write(f"s-{number}", features.astype(np.float32))
+    (folder / "data/utt2spk").write_text("".join(f"{utt} s\n" for utt in alignments))
+    write_alignments(folder / "ali.1.gz", alignments)
+    (folder / "num_jobs").write_text("1\n")
+    transitions.save(folder / "final.mdl")
+    (folder / "phones.txt").write_text(PHONES)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made")
+    tree = ContextTree.monophone([[1], [2], [3]], {1: 3, 2: 3, 3: 3})
+    transitions = TransitionModel.from_tree(Topology.left_to_right([1, 2, 3], [], num_nonsil_states=3), tree)
+    for number, name in enumerate(("train", "heldout")):
+        write_set(folder / name, transitions, number)
+        tree.save(folder / name / "tree")
+    (folder / "lang").mkdir()
+    (folder / "lang/phones.txt").write_text(PHONES)
+    return folder
+
+
+@pytest.fixture
+def given(made: Path, tmp_path: Path) -> TrainingInput:
+    ali, heldout = made / "train", made / "heldout"
+    places = (ali / "data", heldout / "data", made / "lang", ali, heldout, tmp_path / "exp")
+    return TrainingInput(*places, pipeline=Pipeline(), context=(1, 1))
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Units of 50 frames, and blocks of few pairs."""
+    monkeypatch.setattr(gram, "UNIT", 50)
+    monkeypatch.setattr(ridge_solvers, "WIDEST", 3)
+
+
+def model_of(given: TrainingInput) -> bytes:
+    return (given.folder / "model.safetensors").read_bytes()
+
+
+def elsewhere(given: TrainingInput, name: str) -> TrainingInput:
+    return replace(given, folder=given.folder.with_name(name))
+
+
+def test_a_model_and_what_it_says(given: TrainingInput, capsys: pytest.CaptureFixture[str]) -> None:
+    train_ridge(given, PLAN, "cpu")
+    said = capsys.readouterr().err
+    assert "warning: 3 of 9 classes have fewer than 2 training frames (6 7 8)" in said
+    assert "one-vs-one of 9 classes with 40 features, 15 systems: 0.00 GiB of disk" in said
+    about = describe(given.folder)
+    assert about["kind"] == "ridge"
+    assert system(about) == "Gaussian kernel ridge regression, one-vs-one, 40 features"
+    training = about["training"]
+    assert training["iterations"]["max"] >= training["iterations"]["median"] > 1
+    assert training["sums_error"] < 1e-5
+    assert training["disk"] <= training["estimate"]["disk"] * 1.5
+    assert training["flops"] > training["frames"] * 40 * 41
+    assert 0.0 < about["heldout"]["frame_error"] < 0.6
+    assert about["heldout"]["vote_error"] < 0.7
+    assert set(training["seconds_of_phases"]) == {"sums", "systems", "calibration", "heldout", "this process"}
+    assert not {"frames", "sums"} & {path.name for path in given.folder.iterdir()}
+    train_ridge(given, PLAN, "cpu")
+    assert "holds the model of these data and settings already" in capsys.readouterr().err
+    model = load_model(given.folder)
+    assert isinstance(model, Ridge)
+    scores = model.log_posteriors(next(iter(model.open(given.heldout_data).values())))
+    np.testing.assert_allclose(np.exp(scores).sum(axis=1), 1.0, rtol=1e-5)
+    assert np.exp(scores[:, 6:]).max() < 0.01
+
+
+def test_any_number_of_jobs_gives_the_same_model(given: TrainingInput) -> None:
+    train_ridge(given, PLAN, "cpu")
+    for jobs in (1, 2, 3):
+        other = elsewhere(given, f"exp{jobs}")
+        prepare_ridge(other, PLAN, "cpu")
+        for job in range(jobs, 0, -1):
+            sum_share(other.folder, job, jobs, "cpu")
+        train_ridge(other, PLAN, "cpu")
+        assert model_of(other) == model_of(given)
+    prepare_ridge(given, PLAN, "cpu")  # nothing is left to do
+    sum_share(given.folder, 1, 2, "cpu")
+    assert not (given.folder / "sums").exists()
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "after"),
+    [
+        (gram, "_sum", 0),
+        (gram, "_sum", 4),
+        (gram, "_finish", 2),
+        (ridge_solvers, "_solve", 0),
+        (ridge_solvers, "_solve", 2),
+        (ridge, "calibrate", 0),
+        (ridge, "examine", 0),
+        (ridge, "save_model", 0),
+        (ridge, "_clean", 0),
+    ],
+)
+def test_a_run_that_was_killed_goes_on(
+    given: TrainingInput, monkeypatch: pytest.MonkeyPatch, module: object, name: str, after: int
+) -> None:
+    original, calls = getattr(module, name), [0]
+
+    def deadly(*args: object, **named: object) -> object:
+        calls[0] += 1
+        if calls[0] == after + 1:
+            raise KeyboardInterrupt
+        return original(*args, **named)
+
+    whole = elsewhere(given, "whole")
+    train_ridge(whole, PLAN, "cpu")
+    with monkeypatch.context() as patched:
+        patched.setattr(module, name, deadly)
+        with pytest.raises(KeyboardInterrupt):
+            train_ridge(given, PLAN, "cpu")
+        train_ridge(given, PLAN, "cpu")
+    assert model_of(given) == model_of(whole)
+    assert sorted(path.name for path in given.folder.iterdir()) == sorted(path.name for path in whole.folder.iterdir())
+
+
+def test_several_ridges_and_the_rest(given: TrainingInput, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = replace(PLAN, scheme="one-vs-rest", ridges=(0.1, 1e6))
+    train_ridge(given, plan, "cpu")
+    training = describe(given.folder)["training"]
+    errors = [trial["heldout"]["frame_error"] for trial in training["trials"]]
+    assert errors == sorted(errors)
+    assert training["ridge"] == training["trials"][0]["ridge"] == 0.1
+    assert "the best ridge, 0.1, is at the edge of those tried: lower --ridge may do better" in capsys.readouterr().err
+    one = elsewhere(given, "one")
+    train_ridge(one, replace(plan, ridges=(0.1,)), "cpu")
+    assert model_of(one) == model_of(given)
+
+
+def test_solvers_agree(given: TrainingInput) -> None:
+    errors = []
+    for name in ("cholesky", "cg", "gmres"):
+        other = elsewhere(given, name)
+        train_ridge(other, replace(PLAN, solver=Solver(name)), "cpu")
+        errors.append(describe(other.folder)["heldout"]["frame_error"])
+    assert max(errors) - min(errors) < 0.02
+
+
+def test_scores_are_computed_again_where_they_are_too_many(
+    given: TrainingInput, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train_ridge(given, PLAN, "cpu")
+    monkeypatch.setattr(ridge, "SCORES", 100)
+    other = elsewhere(given, "other")
+    train_ridge(other, PLAN, "cpu")
+    assert model_of(other) == model_of(given)
+
+
+def test_what_does_not_fit_is_refused(given: TrainingInput, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(sentence: str, plan: RidgePlan = PLAN) -> None:
+        with pytest.raises(KernelamError, match=sentence):
+            train_ridge(given, plan, "cpu")
+        assert not (given.folder / "sums").exists()
+        assert not (given.folder / "model.json").exists()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ridge_needs.shutil, "disk_usage", lambda folder: shutil._ntuple_diskusage(1, 1, 0))
+        patched.setattr(gram, "UNIT", 1)
+        big = replace(PLAN, num_features=4000)
+        refused(r"with 4000 features takes \d+\.\d GiB of disk in .*, and 0\.0 GiB are free; fewer --num-features", big)
+    with monkeypatch.context() as patched:
+        patched.setattr(ridge_needs, "available", lambda device: -(2**40))
+        refused(r"with 40 features takes 0\.\d GiB of memory, and -\d+\.\d GiB are free; fewer --num-features")
+    refused(
+        r"the system of classes \d and \d is singular: \d+ frames for 2000",
+        replace(PLAN, num_features=2000, ridges=(0.0,)),
+    )
+    with pytest.raises(KernelamError, match="no scheme is called all"):
+        replace(PLAN, scheme="all")
+    with pytest.raises(KernelamError, match="a bandwidth must be above zero, not 0"):
+        replace(PLAN, bandwidth=0.0)
+
+
+def test_a_solver_that_does_not_converge_leaves_no_model(given: TrainingInput) -> None:
+    with pytest.raises(KernelamError, match=r"gmres did not converge for \d+ pairs, classes \d and \d worst"):
+        train_ridge(given, replace(PLAN, solver=Solver(max_iterations=1)), "cpu")
+    assert not (given.folder / "model.json").exists()
+    train_ridge(given, PLAN, "cpu")  # the sums are still there
+    assert (given.folder / "model.json").exists()
+
+
+def test_fewer_than_two_classes(given: TrainingInput, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ridge, "count_classes", lambda store, classes: np.array([90.0, 1.0, 0.0]))
+    with pytest.raises(KernelamError, match="1 classes have 2 training frames or more, and at least two must"):
+        train_ridge(given, PLAN, "cpu")
+
+
+def test_a_share_of_nothing(tmp_path: Path) -> None:
+    with pytest.raises(KernelamError, match=r"no training into .* is prepared"):
+        sum_share(tmp_path, 1, 1, "cpu")
+    with pytest.raises(KernelamError, match="there is no job 3 of 2"):
+        sum_share(tmp_path, 3, 2, "cpu")
+
+
+def test_timit(corpora: Path, tmp_path: Path, kernelam) -> None:
+    """Real frames, by the command line: a model that forward reads, and that is much better than a guess."""
+    sample, folder = corpora / "kaldi-timit-sample", tmp_path / "exp"
+    sets = ["data/train", "data/dev", "data/lang", "exp/tri1_ali", "exp/tri1_ali_dev"]
+    done = kernelam("train", "ridge", "--num-features", 60, "--splice", 1, *sets, folder, cwd=sample)
+    assert done.returncode == 0, done.stderr
+    about = json.loads((folder / "model.json").read_text())
+    assert about["num_classes"] == 128
+    assert about["heldout"]["frame_error"] < 0.75
+    assert about["heldout"]["frame_error"] < about["heldout"]["vote_error"]
+    done = kernelam("forward", folder, "data/dev", f"ark:{tmp_path}/scores.ark", cwd=sample)
+    assert done.returncode == 0, done.stderr
+    scores = dict(read_ark(tmp_path / "scores.ark"))
+    assert len(scores) == 24
+    assert all(matrix.shape[1] == 128 and np.isfinite(matrix).all() for matrix in scores.values())
