@@ -157,9 +157,8 @@ class Grams:
             self.sums[label] = arrays["g"]
             self.seconds += about["seconds"]
             self.error = max(self.error, about["error"])
-        room = 0 if device.type == "cpu" else available(device) // 2
-        needed = 4 * self.triangle.size * int((counts > 0).sum())
-        self._held: dict[int, Tensor] | None = {} if needed < room else None
+        self._maps: dict[int, Tensor] = {}
+        self._hold = device.type == "cpu" or self.num_bytes < available(device) // 2
 
     @property
     def count(self) -> int:
@@ -170,12 +169,13 @@ class Grams:
         return 4 * self.triangle.size * int((self.counts > 0).sum())
 
     def packed(self, label: int) -> Tensor:
-        """A_label as `triangle` has it, on the device; a GPU keeps those that it has room for."""
-        if self._held is None:
-            return _map(self.folder, str(label), self.triangle.size).to(self.device)
-        if label not in self._held:
-            self._held[label] = _map(self.folder, str(label), self.triangle.size).to(self.device)
-        return self._held[label]
+        """A_label as `triangle` has it, on the device; a GPU keeps them if it has room for all."""
+        if label in self._maps:
+            return self._maps[label]
+        found = _map(self.folder, str(label), self.triangle.size).to(self.device)
+        if self._hold:
+            self._maps[label] = found
+        return found
 
     def full(self, label: int) -> Tensor:
         """A_label, r × r."""

@@ -11,6 +11,8 @@ from kernelam.frames.batches import Batches
 from kernelam.frames.store import FrameStore
 from kernelam.kernels import FeatureMap, Gaussian
 from kernelam.training import gram
+from kernelam.training.bench import QUICK, Stopwatch
+from kernelam.training.bench_gram import gram_share
 from kernelam.training.gram import Grams, accumulate, assemble, assign, units
 from kernelam.training.triangles import Triangle
 
@@ -138,3 +140,9 @@ def test_a_file_cut_short_is_a_sentence(train: Batches, features: FeatureMap, tm
     (tmp_path / "sums/3.f32").write_bytes(b"1234")
     with pytest.raises(KernelamError, match=r"3\.f32 has 4 bytes, but \d+ belong to it"):
         grams.full(3)
+
+
+def test_the_share_of_the_peak_is_measured() -> None:
+    found = gram_share(Stopwatch(1, QUICK), 64, 10)
+    assert found["D"] == 64
+    assert min(found.values()) > 0

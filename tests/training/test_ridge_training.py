@@ -242,15 +242,19 @@ def test_a_share_of_nothing(tmp_path: Path) -> None:
 def test_timit(corpora: Path, tmp_path: Path, kernelam) -> None:
     """Real frames, by the command line: a model that forward reads, and that is much better than a guess."""
     sample, folder = corpora / "kaldi-timit-sample", tmp_path / "exp"
-    sets = ["data/train", "data/dev", "data/lang", "exp/tri1_ali", "exp/tri1_ali_dev"]
+    (tmp_path / "dev").mkdir()
+    for name in ("feats.scp", "utt2spk"):
+        lines = (sample / "data/dev" / name).read_text().splitlines(keepends=True)
+        (tmp_path / "dev" / name).write_text("".join(lines[::4]))
+    sets = ["data/train", tmp_path / "dev", "data/lang", "exp/tri1_ali", "exp/tri1_ali_dev"]
     done = kernelam("train", "ridge", "--num-features", 60, "--splice", 1, *sets, folder, cwd=sample)
     assert done.returncode == 0, done.stderr
     about = json.loads((folder / "model.json").read_text())
     assert about["num_classes"] == 128
     assert about["heldout"]["frame_error"] < 0.75
     assert about["heldout"]["frame_error"] < about["heldout"]["vote_error"]
-    done = kernelam("forward", folder, "data/dev", f"ark:{tmp_path}/scores.ark", cwd=sample)
+    done = kernelam("forward", folder, tmp_path / "dev", f"ark:{tmp_path}/scores.ark", cwd=sample)
     assert done.returncode == 0, done.stderr
     scores = dict(read_ark(tmp_path / "scores.ark"))
-    assert len(scores) == 24
+    assert len(scores) == 6
     assert all(matrix.shape[1] == 128 and np.isfinite(matrix).all() for matrix in scores.values())
