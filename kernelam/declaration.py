@@ -40,6 +40,8 @@ class Declaration:
             raise KernelamError(f"{self.path} says {min(unknown)}, which means nothing")
         for key in TEXTS:
             self.text(key)
+        if Path(self.given["tuned"]).name == Path(self.given["tested"]).name:
+            raise KernelamError(f"{self.path}: tuned and tested are two sets, whose folders have different names")
         data = self.given["data"]
         if not (isinstance(data, list) and len(data) == 5 and all(isinstance(item, str) for item in data)):
             raise KernelamError(

@@ -11,9 +11,10 @@ from pathlib import Path
 from kernelam.current import run_once
 from kernelam.errors import KernelamError
 from kernelam.files import replacing
+from kernelam.kaldi.tables import read_table
 from kernelam.records import read_record
 
-DONE = "cell.done"  # in the folder of a cell that came to its end
+DONE = "cell.done"  # in the folder of a cell that came to its end: what it was
 WORK = "cell.json"  # when its steps began and ended
 MODEL = ("model.safetensors", "ali_train_pdf.counts", "final.mdl", "model.json")
 TABLES = ("feats.scp", "cmvn.scp", "utt2spk")
@@ -73,12 +74,12 @@ class Experiments:
         """Train, decode and score, unless it is done and current."""
         cell.folder.mkdir(parents=True, exist_ok=True)
         (cell.folder / DONE).unlink(missing_ok=True)
-        others = [self.folder / name for name in cell.needs]
-        if absent := [other.name for other in others if not (other / DONE).exists()]:
+        needed_cells = [other for other in self.cells if other.name in cell.needs]
+        if absent := [other.name for other in needed_cells if not self.done(other)]:
             raise KernelamError(f"{cell.name} needs the model of {absent[0]}, which is not done")
         model = [cell.folder / name for name in MODEL]
         tables = [path for data in self.data[:2] for path in _tables(Path(data))]
-        models = [other / name for other in others for name in MODEL]
+        models = [other.folder / name for other in needed_cells for name in MODEL]
         self._step(cell, "train", [*tables, *map(Path, self.data[3:]), *models], model, cell.train)
         tuning = cell.folder / f"decode_{self.tuned.name}"
         for data in (self.tuned, self.tested) if cell.decoded else ():
@@ -91,7 +92,8 @@ class Experiments:
                 *([tuning / "scoring_kaldi/best_wer"] if more else []),
             ]
             self._step(cell, "decode", needed, [output], [*self.decode, *more, self.graph, str(data), str(output)])
-        (cell.folder / DONE).touch()
+        with replacing(cell.folder / DONE, "w") as stream:
+            stream.write(self._commands(cell))
 
     def _step(self, cell: Cell, step: str, inputs: list[Path], outputs: list[Path], command: list[str]) -> None:
         """Run a command once, and note when, if it made something."""
@@ -112,12 +114,25 @@ class Experiments:
         """All cells as jobs of `cmd`, each by the command `itself` with its number; those that fail are told later."""
         log = self.log("JOB")
         log.parent.mkdir(parents=True, exist_ok=True)
+        for number, cell in enumerate(self.cells, 1):
+            if not self.done(cell):  # what is there is of another cell, or of an earlier run
+                self.log(number).unlink(missing_ok=True)
+        statuses = []
         for wave in self.waves:
             jobs = f"JOB={wave.start}:{wave.stop - 1}"
-            subprocess.run([*cmd, jobs, str(log), *itself, "JOB"], check=False)
+            statuses.append(subprocess.run([*cmd, jobs, str(log), *itself, "JOB"], check=False).returncode)
+        if any(statuses) and not self.failures():
+            raise KernelamError(f"{cmd[0]} failed with status {max(statuses)}, although no cell did")
+
+    def _commands(self, cell: Cell) -> str:
+        """All that a cell is made by."""
+        decoding = [*self.decode, self.graph, str(self.tuned), str(self.tested)] if cell.decoded else []
+        return json.dumps([cell.train, decoding])
 
     def done(self, cell: Cell) -> bool:
-        return (cell.folder / DONE).exists()
+        """Whether it came to its end as it is declared now."""
+        path = cell.folder / DONE
+        return path.exists() and path.read_text() == self._commands(cell)
 
     def failures(self, lines: int = 5) -> dict[str, list[str]]:
         """The last lines of the log of each cell that has no result."""
@@ -131,8 +146,11 @@ class Experiments:
 
 
 def _tables(data: Path, *more: str) -> list[Path]:
-    """Those of a data directory that features come from, as far as it has them."""
-    return [data / name for name in (*TABLES, *more) if (data / name).exists()]
+    """Those of a data directory that features come from, as far as it has them, and the archives that they name."""
+    tables = [data / name for name in (*TABLES, *more) if (data / name).exists()]
+    values = [value for table in tables if table.suffix == ".scp" for value in read_table(table).values()]
+    archives = sorted({Path(value.rpartition(":")[0] or value) for value in values if not value.endswith("|")})
+    return [*tables, *(archive for archive in archives if archive.exists())]
 
 
 def _changed(paths: list[Path]) -> list[int]:

@@ -30,14 +30,14 @@ A script, whose name ends in .sh, may stand in front of the options of a value i
 import itertools
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kernelam.declaration import Declaration
 from kernelam.errors import KernelamError
 from kernelam.experiments import Cell, Experiments
 
-NAME = r"[\w.-]+"
+NAME = r"(?!log$)\w[\w.-]*"  # of what may be a folder beside that of the logs
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,30 @@ class Grid(Experiments):
             place = folder / "_".join(values)
             command = _command(path, place.name, [told.words(text, chosen) for text in texts])
             cells.append(Cell(place.name, place, [*command, *told.data, str(place)]))
-        cells += _combinations(told, folder, axes)
+        cells = _ordered(path, [*cells, *_combinations(told, folder, axes)])
         baseline = told.text("baseline") if "baseline" in told.given else cells[0].name
         if baseline not in (cell.name for cell in cells):
             raise KernelamError(f"the baseline of {path}, {baseline}, is no cell such as {cells[0].name}")
         return cls(told.text("title"), folder, *told.places, cells, baseline)
+
+
+def _ordered(path: Path, cells: list[Cell]) -> list[Cell]:
+    """Each behind those whose folders its command names, which it needs."""
+    folders = {str(cell.folder): cell.name for cell in cells}
+    if len(folders) < len(cells):
+        twice = next(cell.name for number, cell in enumerate(cells) if cell.name in (c.name for c in cells[:number]))
+        raise KernelamError(f"{path}: two cells are called {twice}")
+    left, found = [], list[Cell]()
+    for cell in cells:
+        words = {part for word in cell.train[:-1] for part in re.split(r"[:\s()]+", word)}
+        left.append(replace(cell, needs=tuple(name for folder, name in folders.items() if folder in words)))
+    while left:
+        before = {cell.name for cell in found}
+        found += [cell for cell in left if before.issuperset(cell.needs)]
+        if len(found) == len(before):
+            raise KernelamError(f"{path}: {left[0].name} needs a cell that needs it in turn")
+        left = [cell for cell in left if not before.issuperset(cell.needs)]
+    return found
 
 
 def _combinations(told: Declaration, folder: Path, axes: Mapping[str, Mapping[str, str]]) -> list[Cell]:
@@ -76,15 +95,15 @@ def _combinations(told: Declaration, folder: Path, axes: Mapping[str, Mapping[st
     for name, members in given.items():
         if name == "script":
             continue
-        if not (isinstance(members, list) and len(members) > 1 and all(member in first for member in members)):
+        known = isinstance(members, list) and all(isinstance(member, str) and member in first for member in members)
+        if not known or not len(members) == len(set(members)) > 1:
             raise KernelamError(f"{told.path}: in combine, {name} is no list of two or more of {', '.join(first)}")
         if name in first or not re.fullmatch(NAME, name):
             raise KernelamError(f"{told.path}: in combine, {name} cannot be the name of a combination")
         for rest in itertools.product(*others):
-            place, needs = folder / "_".join((name, *rest)), tuple("_".join((member, *rest)) for member in members)
-            models = [str(folder / need) for need in needs]
-            command = [*told.command(given["script"]), heldout, lang, ali, *models, str(place)]
-            cells.append(Cell(place.name, place, command, needs))
+            place, models = folder / "_".join((name, *rest)), ["_".join((member, *rest)) for member in members]
+            command = [*told.command(given["script"]), heldout, lang, ali, *(str(folder / model) for model in models)]
+            cells.append(Cell(place.name, place, [*command, str(place)]))
     return cells
 
 

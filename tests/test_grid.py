@@ -43,12 +43,13 @@ def declared(tmp_path, monkeypatch):
 
 def test_cells_are_the_product_of_the_axes(declared):
     grid = Grid.read(declared(), {"corpus": "/c d"})
-    assert [cell.name for cell in grid.cells] == ["gaussian_plain", "gaussian_fs", "laplacian_plain", "laplacian_fs"]
+    assert [cell.name for cell in grid.cells] == ["gaussian_plain", "laplacian_plain", "gaussian_fs", "laplacian_fs"]
     data = ["data/tr", "data/cv", "lang", "/c d/ali", "/c d/ali_cv"]
     options = ["--kernel", "laplacian", "--features-of", "exp/grid/laplacian_plain"]
     assert grid.cells[3].train == ["./train.sh", "--name", "a b", *options, *data, "exp/grid/laplacian_fs"]
     assert grid.cells[3].folder == Path("exp/grid/laplacian_fs")
-    assert grid.waves == [range(1, 5)]
+    assert grid.cells[3].needs == ("laplacian_plain",)  # whose features it takes
+    assert grid.waves == [range(1, 3), range(3, 5)]
     assert grid.baseline == "gaussian_plain"
 
 
@@ -57,11 +58,11 @@ COMBINED = f"{DECLARATION}[combine]\nscript = 'c.sh --a 1'\nboth = ['gaussian', 
 
 def test_models_of_the_first_axis_are_combined(declared):
     grid = Grid.read(declared(COMBINED), {"corpus": "c"})
-    assert [cell.name for cell in grid.cells[4:]] == ["both_plain", "both_fs"]
+    assert [cell.name for cell in grid.cells if "both" in cell.name] == ["both_plain", "both_fs"]
     assert grid.cells[5].needs == ("gaussian_fs", "laplacian_fs")
     members = ["exp/grid/gaussian_fs", "exp/grid/laplacian_fs"]
     assert grid.cells[5].train == ["c.sh", "--a", "1", "data/cv", "lang", "c/ali_cv", *members, "exp/grid/both_fs"]
-    assert grid.waves == [range(1, 5), range(5, 7)]
+    assert grid.waves == [range(1, 3), range(3, 6), range(6, 7)]
 
 
 @pytest.mark.parametrize(
@@ -96,6 +97,26 @@ def test_a_value_may_bring_the_script(declared):
 def test_a_cell_without_its_one_script_is_a_sentence(declared, old, new, found):
     with pytest.raises(KernelamError, match=f"grid.toml: gaussian_plain has {found}: one, in `train`"):
         Grid.read(declared(DECLARATION.replace(old, new)), {"corpus": "c"})
+
+
+CLASH = 'gaussian_x = ""\n[axes.selection]\nx_y = ""\ny = ""\n'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ('tested = "data/test"', 'tested = "other/cv"', "tuned and tested are two sets, whose folders have different"),
+        ("plain =", "log =", "in axes.selection, log is no name with a text of options"),
+        ("plain =", '".." =', r"in axes.selection, \.\. is no name with a text of options"),
+        ("{kernel}_plain", "{kernel}_fs", "gaussian_fs needs a cell that needs it in turn"),
+        (DECLARATION[DECLARATION.index("laplacian") :], CLASH, "two cells are called gaussian_x_y"),
+    ],
+)
+def test_cells_that_would_be_in_each_others_way_are_a_sentence(declared, old, new, sentence):
+    text = DECLARATION.replace(old, new)
+    assert text != DECLARATION
+    with pytest.raises(KernelamError, match=sentence):
+        Grid.read(declared(text), {"corpus": "c"})
 
 
 GRIDS = [path for path in sorted(BIN.parents[1].glob("egs/*/s5/conf/*.toml")) if path.stem != "claims"]
@@ -188,7 +209,7 @@ def test_a_cell_that_fails_is_told_and_the_others_are_not_done_twice(work):
 
 def test_a_run_that_was_killed_goes_on(work):
     """In the second cell: the first is not done again, and when it was done is known."""
-    Path("wait").write_text("gaussian --features")
+    Path("wait").write_text("--kernel laplacian")
     command = [*RUNNER, "JOB=1:2", "exp/grid/log/cell.JOB.log", *ITSELF, "JOB"]
     killed = subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)
     for _ in range(300):
@@ -206,3 +227,26 @@ def test_a_run_that_was_killed_goes_on(work):
     assert len(calls()) == 1 + 4 * 3
     steps = [(step.step, step.end >= step.start) for step in work.work(work.cells[0])]
     assert steps == [("train", True), ("decode", True), ("decode", True)]
+
+
+def test_a_runner_that_fails_and_cells_of_another_declaration_are_not_taken_for_done(work, declared):
+    work.run(RUNNER, ITSELF)
+    with pytest.raises(KernelamError, match="false failed with status 1, although no cell did"):
+        work.run(["false"], ITSELF)
+    other = Grid.read(
+        declared(DECLARATION.replace("--kernel gaussian", "--kernel gaussian --bandwidth 2")), {"corpus": "c"}
+    )
+    other.run(["false"], ITSELF)
+    assert other.failures() == {name: ["it was never begun"] for name in ("gaussian_plain", "gaussian_fs")}
+
+
+def test_cells_are_made_again_when_an_archive_of_their_features_is(work):
+    Path("raw.ark").write_text("old")
+    Path("data/tr/feats.scp").write_text("u raw.ark:2\n")
+    work.run_cell(work.cells[0])
+    before = len(calls())
+    work.run_cell(work.cells[0])
+    assert len(calls()) == before
+    Path("raw.ark").write_text("new")
+    work.run_cell(work.cells[0])
+    assert len(calls()) > before

@@ -13,15 +13,17 @@ grid_seeds = [1]                        # those of kernels × tricks × selectio
 train = "steps/train_kernel.sh --rates '16 32'"
 bandwidths = { laplacian = 1.0, gaussian = 0.6, sparse-gaussian = 1.0 }
 features = [1250, 2500, 5000]           # D; all models but those that show what D does have the last
-bottleneck = 64
+whole = "--rates '256 512'"             # of models without a bottleneck
+bottleneck = "--bottleneck 64 --rates 8" # and of those with one
 selection = "--selection 10 --selection-frames 100000"
-blocks = "--blocks 4 --max-epochs 14"   # instead of training all features jointly
+blocks = "--blocks 4"                   # instead of training all features jointly
 sgd = "--rates '8 16'"                  # of two models without bottleneck: one by SGD,
 sag = "--optimiser sag --rates '1 2'"   # the other by SAG
 
 [dnn]
 train = "steps/train_dnn.sh --layers 3 --width 512"
-bottleneck = 64
+whole = ""
+bottleneck = "--bottleneck 64"
 
 [quick]                                 # what --quick has instead, in tables of the same names too
 seeds = [1]
@@ -30,6 +32,7 @@ seeds = [1]
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -185,7 +188,7 @@ def _check(told: Declaration) -> Scale:
     widths = given["kernel"]["bandwidths"]
     if not isinstance(widths, dict) or widths.keys() != set(KERNELS):
         raise KernelamError(f"{path}: kernel.bandwidths is a table of {', '.join(KERNELS)}")
-    if odd_ones := [value for value in widths.values() if not isinstance(value, int | float) or not value > 0]:
+    if odd_ones := [value for value in widths.values() if type(value) not in (int, float) or not 0 < value < inf]:
         raise KernelamError(f"{path}: a bandwidth is a number above zero, not {odd_ones[0]!r}")
     features = _numbers(path, "kernel.features", given["kernel"]["features"], 1)
     if len(features) < 3:

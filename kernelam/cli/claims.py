@@ -10,9 +10,11 @@ from kernelam.cli.values import PATH
 
 @click.command()
 @running
-@click.option("--output", type=PATH, default=Path("CLAIMS.md"), help="The page that says which claims held.")
+@click.option("--output", type=PATH, help="The page that says which claims held; CLAIMS.md or CLAIMS_quick.md.")
 @click.option("--quick", is_flag=True, help="At the small scale that the declaration has for this.")
-def command(cmd: str, given: tuple[str, ...], output: Path, cell: int | None, quick: bool, declaration: Path) -> None:
+def command(
+    cmd: str, given: tuple[str, ...], output: Path | None, cell: int | None, quick: bool, declaration: Path
+) -> None:
     """Train and decode what the papers' claims are about, on the corpus and at the scale of DECLARATION, a TOML file,
     and say of each claim whether it held, did not, or is too small to tell.
 
@@ -25,6 +27,6 @@ def command(cmd: str, given: tuple[str, ...], output: Path, cell: int | None, qu
         return
     from kernelam.claims.page import table, write_claims
 
-    told = write_claims(output, study)
+    told = write_claims(output or Path("CLAIMS_quick.md" if quick else "CLAIMS.md"), study)
     click.echo(table(told.findings).markdown)
     tell(told.failures)

@@ -14,6 +14,14 @@ from kernelam.hmm.transitions import TransitionModel
 from kernelam.hmm.tree import ContextTree
 from kernelam.kaldi.alignment import read_alignment_dir, write_alignments
 
+FEATURES = (
+    "cmvn_opts",
+    "delta_opts",
+    "splice_opts",
+    "final.mat",
+    "trans.*",
+)  # files that say which features they are of
+
 
 def monophones(
     transitions: TransitionModel, phone_sets: Sequence[Sequence[int]]
@@ -36,6 +44,8 @@ def convert_alignments(lang: Path, ali: Path, out: Path) -> int:
     """Write the alignments of `ali` as those of monophones to `out`, with model and tree; the number of classes."""
     if out.resolve() == ali.resolve():
         raise KernelamError(f"{out} holds the alignments to convert; write to another directory")
+    if (out / "final.mdl").exists() and b"<DiagGMM>" in (out / "final.mdl").read_bytes():
+        raise KernelamError(f"{out}/final.mdl is a GMM, which would be lost; write to another directory")
     check_phones(lang / "phones.txt", ali / "phones.txt")
     old, language = TransitionModel.load(ali / "final.mdl"), Lang(lang)
     tree, new, ids = monophones(old, language.phone_sets())
@@ -51,6 +61,8 @@ def convert_alignments(lang: Path, ali: Path, out: Path) -> int:
     tree.save(out / "tree")
     new.update(counts).save(out / "final.mdl")
     shutil.copyfile(lang / "phones.txt", out / "phones.txt")
+    for path in (path for pattern in FEATURES for path in ali.glob(pattern)):
+        shutil.copyfile(path, out / path.name)
     with replacing(out / "num_jobs", "w") as stream:
         stream.write("1\n")
     return new.num_pdfs

@@ -164,11 +164,17 @@ def _fit(setup: Setup, plan: Plan) -> tuple[GradientModel, list[dict[str, Any]]]
     setup = replace(setup, options=options)
     model = build(best[plan.variants.name])
     model.initialise(options.seed)
+    (setup.folder / "selection.json").unlink(missing_ok=True)  # of an earlier model
     model = plan.refine(setup, model, best["rate"])
     remove_model(setup.folder)
     seconds = round(time.monotonic() - clock, 2)
     first = {"epoch": 0, "search": found.trials, "prepared": prepared, **found.untrained, "seconds": seconds}
-    return model, fit(model, setup.train, setup.heldout, options, best["rate"], first, *place)
+    epochs = fit(model, setup.train, setup.heldout, options, best["rate"], first, *place)
+    if not any(row["kept"] for row in epochs[1:]):
+        raise KernelamError(
+            f"every epoch ended with a heldout {options.metric} above that of the untrained model: try lower --rates"
+        )
+    return model, epochs
 
 
 def _clean(folder: Path) -> None:

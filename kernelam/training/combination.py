@@ -87,6 +87,8 @@ def _combine(
         training |= {"frames": len(store), "seconds": round(time.monotonic() - start, 1)}
         about |= measured
     remove_model(given.folder)
+    for name in ("epochs.jsonl", "selection.json"):  # of an earlier model
+        (given.folder / name).unlink(missing_ok=True)
     lda = [model.pipeline.lda] if model.pipeline.lda else []
     save_model(given.folder, result, about, [*(given.members[0] / name for name in STATES), *lda])
 

@@ -116,7 +116,7 @@ def _train_round(
 
 def _write_story(path: Path, features: ColumnFeatures, kept: list[Tensor], dim: int) -> None:
     """Survival: the share of the features kept in round t that are in the final model; by chance it would be
-    Π_{u>t} s_{u−1}/D over the later rounds."""
+    Π_{u>t} s_u/D over the later rounds."""
     last, total = set(kept[-1].tolist()), features.columns
     survival = [len(last.intersection(ids.tolist())) / len(ids) for ids in kept]
     chance = [math.prod(len(ids) / total for ids in kept[t + 1 :]) for t in range(len(kept))]

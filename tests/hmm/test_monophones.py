@@ -55,3 +55,16 @@ def test_what_cannot_be_converted_is_a_sentence(corpora: Path, tmp_path: Path) -
     with pytest.raises(KernelamError, match="phone 1 of the topology is in none of the sets of phones"):
         monophones(transitions, [[phone] for phone in transitions.topology.phones[1:]])
     assert not (tmp_path / "mono").exists()
+
+
+def test_a_gmm_is_not_overwritten_and_the_features_are_told(corpora: Path, tmp_path: Path) -> None:
+    place, out = corpora / "kaldi-timit-sample", tmp_path / "mono"
+    convert_alignments(place / "data/lang", place / "exp/tri3_ali", out)
+    convert_alignments(place / "data/lang", place / "exp/tri3_ali", out)  # its own files may be
+    for name in ("cmvn_opts", "final.mat"):
+        assert (out / name).read_bytes() == (place / "exp/tri3_ali" / name).read_bytes()
+    gmm = (place / "exp/mono/final.mdl").read_bytes()
+    (out / "final.mdl").write_bytes(gmm)
+    with pytest.raises(KernelamError, match=r"final\.mdl is a GMM, which would be lost"):
+        convert_alignments(place / "data/lang", place / "exp/tri3_ali", out)
+    assert (out / "final.mdl").read_bytes() == gmm
