@@ -69,11 +69,12 @@ def change(pairs: Sequence[tuple[float, float]]) -> Estimate:
     return mean([relative(new, old) for new, old in pairs])
 
 
-def change_of_errors(pairs: Sequence[tuple[WerResult, WerResult]]) -> Estimate:
+def change_of_errors(pairs: Sequence[tuple[WerResult, WerResult]], together: int = 1) -> Estimate:
     """The mean over pairs of the error rates' difference, relative to the mean rate of the old.
 
     Two things could have come out otherwise: the test set, by a paired bootstrap over utterances of the errors of all
-    pairs, and the models, by Student's interval over pairs. Their half-widths are added as √(a² + b²).
+    pairs, and the models, by Student's interval over pairs. Their half-widths are added as √(a² + b²). So many pairs
+    in a row as are `together` share a model, and are one case among the models.
     """
     new, old = ([pair[side] for pair in pairs] for side in (0, 1))
     base = fmean(result.total.rate for result in old)
@@ -81,11 +82,12 @@ def change_of_errors(pairs: Sequence[tuple[WerResult, WerResult]]) -> Estimate:
     if base == 0:
         return Estimate(math.nan, None, len(pairs))
     effect = fmean(differences) / base
-    if len(pairs) < FEWEST or len(old[0].utterances) < 2:
-        return Estimate(effect, None, len(pairs))
+    cases = [fmean(differences[start : start + together]) for start in range(0, len(pairs), together)]
+    if len(cases) < FEWEST or len(old[0].utterances) < 2:
+        return Estimate(effect, None, len(cases))
     low, high = compare(old, new).interval
-    half = math.hypot((high - low) / 2, _half_width(differences)) / base
-    return Estimate(effect, (effect - half, effect + half), len(pairs))
+    half = math.hypot((high - low) / 2, _half_width(cases)) / base
+    return Estimate(effect, (effect - half, effect + half), len(cases))
 
 
 def share(successes: float, count: int) -> Estimate:

@@ -113,12 +113,17 @@ def _erll_decay(evidence: Evidence) -> list[Part]:
 
 def _selection(evidence: Evidence) -> list[Part]:
     settings, ce = list(zip(SELECTED, TRICKS, strict=True)), evidence.heldout("ce")
-    of = {kernel: _pairs(ce, [kernel], settings, evidence.scale.grid_seeds) for kernel in KERNELS}
-    overall = change([pair for pairs in of.values() for pair in pairs])
+    of = {  # one selection is one case, whatever is trained on its features
+        kernel: [
+            fmean(relative(*pair) for pair in _pairs(ce, [kernel], settings, [seed]))
+            for seed in evidence.scale.grid_seeds
+        ]
+        for kernel in KERNELS
+    }
+    overall = mean([value for values in of.values() for value in values])
     parts = [Part("CE with selected features", overall, below(overall))]
     for other in KERNELS[1:]:
-        pairs = zip(of["laplacian"], of[other], strict=True)
-        gap = mean([relative(*first) - relative(*second) for first, second in pairs])
+        gap = mean([first - second for first, second in zip(of["laplacian"], of[other], strict=True)])
         parts.append(Part(f"that change for the Laplacian kernel, minus that for the {other}", gap, below(gap)))
     return parts
 
@@ -215,24 +220,26 @@ def _sum(evidence: Evidence) -> list[Part]:
 
 
 def _with_dnn(evidence: Evidence) -> list[Part]:
-    models = list(product(KERNELS, evidence.scale.seeds))
     parts = []
     for text in ("kernel model", "DNN"):
         pairs = [
             (evidence.words(kernel, "with-dnn", seed), evidence.words("dnn" if text == "DNN" else kernel, "br", seed))
-            for kernel, seed in models
+            for seed, kernel in product(evidence.scale.seeds, KERNELS)
         ]
-        estimate = change_of_errors(pairs)
+        estimate = change_of_errors(pairs, together=len(KERNELS))  # all with the DNN of their seed
         parts.append(Part(f"TER of the combination against its {text}", estimate, below(estimate)))
     return parts
 
 
 def _augmentation(evidence: Evidence) -> list[Part]:
     error, seeds = evidence.heldout("frame_error"), evidence.scale.seeds
-    kernels = _pairs(error, KERNELS, [("mask", "b")], seeds)
-    dnns = _pairs(error, ["dnn"] * len(KERNELS), [("mask", "b")], seeds)
-    helped = change(kernels)
-    more = mean([relative(*kernel) - relative(*dnn) for kernel, dnn in zip(kernels, dnns, strict=True)])
+    helped = change(_pairs(error, KERNELS, [("mask", "b")], seeds))
+
+    def beyond(seed: int) -> float:
+        kernels, dnn = (_pairs(error, systems, [("mask", "b")], [seed]) for systems in (KERNELS, ["dnn"]))
+        return fmean(relative(*pair) for pair in kernels) - relative(*dnn[0])
+
+    more = mean([beyond(seed) for seed in seeds])
     return [
         Part("frame error of kernel models with augmentation", helped, below(helped)),
         Part("that change minus that for DNNs", more, below(more)),

@@ -58,6 +58,19 @@ def test_change_of_errors_adds_both_spreads():
     assert math.isnan(change_of_errors([(new[0], result([0] * 50))] * 3).effect)
 
 
+def test_pairs_that_share_a_model_are_one_case():
+    rng = np.random.default_rng(1)
+    old, new = ([result(rng.binomial(10, p, 50)) for _ in range(6)] for p in (0.3, 0.25))
+    pairs = list(zip(new, old, strict=True))
+    found = change_of_errors(pairs, together=2)
+    differences = np.array([a.total.rate - b.total.rate for a, b in pairs]).reshape(3, 2).mean(axis=1)
+    low, high = compare(old, new).interval
+    cases = scipy.stats.t.ppf(0.975, 2) * scipy.stats.sem(differences)
+    half = math.hypot((high - low) / 2, cases) / np.mean([one.total.rate for one in old])
+    assert found.interval == pytest.approx((found.effect - half, found.effect + half))
+    assert (found.count, change_of_errors(pairs, together=3).interval) == (3, None)
+
+
 def test_interval_of_errors_covers_the_truth():
     """Utterances differ in hardness, models in skill: both are drawn anew each time. The sum of both is cautious."""
     rng = np.random.default_rng(1)
