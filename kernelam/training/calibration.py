@@ -3,7 +3,9 @@ frames, for many two-class problems at once.
 
 A problem that f separates has no maximum: its targets are then those of Platt, (n₊ + 1)/(n₊ + 2) and 1/(n₋ + 2), as in
 Lin, Lin and Weng (Machine Learning 68, 2007), whose damping by step halving serves for all. A problem without frames of
-both sides keeps α = 2, β = 0: a least-squares f estimates 2μ − 1, and σ(2f) ≈ (1 + f)/2.
+both sides takes the medians of the others' α and β; where there are none, α = 2, β = 0: a least-squares f estimates
+2μ − 1, and σ(2f) ≈ (1 + f)/2. The maximum is that with α ≥ 0: few frames may put the classes in the wrong order, which
+is no reason to believe the opposite of f; then α = 0, and μ is the share of the first class.
 """
 
 import math
@@ -115,6 +117,7 @@ def calibrate(source: Source, problems: int, device: torch.device) -> Tensor:
         alpha, beta, loss = (
             torch.where(going, new, old) for new, old in ((new_alpha, alpha), (new_beta, beta), (new_loss, loss))
         )
-    found = torch.stack([alpha, beta], dim=1)
-    found[~fit.known] = torch.tensor(DEFAULT, dtype=torch.float64, device=device)
+    found = torch.stack([alpha.clamp_min(0.0), torch.where(alpha < 0.0, fit.prior, beta)], dim=1)
+    default = found[fit.known].median(dim=0).values if fit.known.any() else found.new_tensor(DEFAULT)
+    found[~fit.known] = default
     return found.float()

@@ -51,6 +51,7 @@ def test_pairs_are_those_of_scikit_learn(data, monkeypatch, elements: int) -> No
 def test_one_against_the_rest(data) -> None:
     f, labels = data
     first = torch.from_numpy(labels)[:, None] == torch.arange(CLASSES)
+    f[:, :4] += first.float().numpy()
     chunks = [
         Scores(torch.from_numpy(f[part, :4]), torch.arange(4), first[part]) for part in (slice(250), slice(250, None))
     ]
@@ -77,12 +78,16 @@ def test_separated_pairs_have_the_targets_of_platt(data) -> None:
     assert found[0, 0] > 3
 
 
-def test_what_is_not_known_keeps_the_default(data) -> None:
+def test_what_is_not_known_is_as_the_others(data) -> None:
     f, labels = data
     kept = labels != 3
     found = calibrate(by_class(f[kept], labels[kept]), 6, CPU)
-    for number, pair in enumerate(PAIRS):
-        assert (found[number].tolist() == [2.0, 0.0]) == (3 in pair)
+    known = [3 not in pair for pair in PAIRS]
+    medians = found[known].median(dim=0).values
+    for number, fitted in enumerate(known):
+        assert torch.equal(found[number], medians) or fitted
+    none = calibrate(by_class(f[labels == 3], labels[labels == 3]), 6, CPU)
+    assert none.tolist() == [[2.0, 0.0]] * 6
 
 
 def test_constant_scores_tell_the_shares(data) -> None:
@@ -93,3 +98,12 @@ def test_constant_scores_tell_the_shares(data) -> None:
     counts = np.bincount(labels)
     shares = [counts[i] / (counts[i] + counts[j]) for i, j in PAIRS]
     np.testing.assert_allclose(mu, shares, atol=0.01)
+
+
+def test_an_order_that_is_wrong_is_not_turned_round(data) -> None:
+    f, labels = data
+    found = calibrate(by_class(-f, labels), 6, CPU)
+    counts = np.bincount(labels)
+    for number, (i, j) in enumerate(PAIRS):
+        assert found[number, 0] == 0.0
+        assert float(found[number, 1]) == pytest.approx(np.log((counts[i] + 1) / (counts[j] + 1)), rel=1e-4)
