@@ -177,8 +177,7 @@ def _check_classes(counts: np.ndarray, plan: RidgePlan) -> None:
             " against others: each keeps its share of the training frames, half a frame at least, as its probability"
         )
     for ridge in plan.ridges:
-        if plan.scheme == "one-vs-one":
-            check_ridge(counts, plan.num_features, ridge)
+        check_ridge(counts, plan.num_features, ridge, plan.scheme)
 
 
 def _features(work: Work) -> tuple[Kernel, FeatureMap, Needs]:

@@ -67,14 +67,17 @@ def pairs_of(classes: int) -> Tensor:
     return torch.triu_indices(classes, classes, 1).T.contiguous()
 
 
-def check_ridge(counts: np.ndarray, count: int, ridge: float) -> None:
-    """λ = 0 leaves a pair with fewer frames than features without a unique solution."""
+def check_ridge(counts: np.ndarray, count: int, ridge: float, scheme: str = "one-vs-one") -> None:
+    """λ = 0 leaves a system of fewer frames than features without a unique solution."""
     classes = paired_classes(counts)
     if ridge > 0.0 or len(classes) < 2:
         return
-    i, j = np.sort(classes[np.argsort(counts[classes], kind="stable")[:2]])
-    if (frames := int(counts[i] + counts[j])) < count:
-        raise _singular(f"classes {i} and {j}", f"{frames} frames for {count} features and a ridge of 0")
+    what, frames = "all classes", int(counts.sum())
+    if scheme == "one-vs-one":
+        i, j = np.sort(classes[np.argsort(counts[classes], kind="stable")[:2]])
+        what, frames = f"classes {i} and {j}", int(counts[i] + counts[j])
+    if frames < count:
+        raise _singular(what, f"{frames} frames for {count} features and a ridge of 0")
 
 
 def _singular(what: str, why: str) -> KernelamError:
@@ -207,10 +210,8 @@ def _no_convergence(pairs: Tensor, shares: Tensor, iterations: Tensor, ridge: fl
 
 def solve_rest(grams: Grams, ridge: float) -> Solution:
     """β of each paired class against all other frames, by one Cholesky factor."""
+    check_ridge(grams.counts, grams.count, ridge, "one-vs-rest")
     start = time.monotonic()
-    frames = int(grams.counts.sum())
-    if ridge <= 0.0 and frames < grams.count:
-        raise _singular("all classes", f"{frames} frames for {grams.count} features and a ridge of 0")
     total = torch.zeros(grams.triangle.size, dtype=torch.float64, device=grams.device)
     for label in np.flatnonzero(grams.counts).tolist():
         total += grams.packed(label)
