@@ -21,7 +21,7 @@ MAX_STEPS = 100
 MAX_HALVINGS = 20
 ENOUGH = 1e-10
 """Newton's decrement, a frame, at which a problem is solved."""
-ELEMENTS = 1 << 22
+ELEMENTS = 1 << 20
 """Of f, worked on at once in double precision."""
 
 

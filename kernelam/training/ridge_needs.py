@@ -11,12 +11,15 @@ from kernelam.errors import KernelamError
 from kernelam.memory import available, check_memory
 from kernelam.models import ridge as model
 from kernelam.progress import say
+from kernelam.training.calibration import ELEMENTS
 from kernelam.training.cost import peak_memory
 from kernelam.training.gram import chunk_of, units
 from kernelam.training.ridge_solvers import VECTORS, Solver, paired_classes, side_of
 from kernelam.training.triangles import Triangle
 
 GIB = 2**30
+LIBRARIES = 160 << 20
+"""Bytes that linear algebra and compiled loops take when they are first called."""
 
 
 @dataclass(frozen=True)
@@ -62,12 +65,18 @@ class Task:
         chunk = chunk_of(D)
         sums = triangle * (3 if several else 1) + chunk * (D + 2 * self.dim)
         scores = self.heldout * max(1, len(paired_classes(self.counts)) - 1)
-        scoring = answers + scores + 2 * model.CHUNK_ELEMENTS
+        scoring = answers + scores + max(self._scoring(), 16 * ELEMENTS)  # or eight arrays in double precision
         memory = 4 * max(sums, answers + self._solving(problems), scoring)
         matrices = len({unit.label for unit in parts})
         written = triangle * (len(parts) + (several > 0)) + answers * (self.ridges + 1)
-        used = peak_memory(device) if device.type == "cpu" else 0
+        used = peak_memory(device) + LIBRARIES if device.type == "cpu" else 0
         return Needs(4 * written + self.stores, memory + used, 4 * triangle * matrices + self.stores)
+
+    def _scoring(self) -> int:
+        """Numbers: z of a chunk of frames, and of pairs μ, its products, Q with a copy and a factor."""
+        classes = len(paired_classes(self.counts))
+        frames = min(2048, model.CHUNK_ELEMENTS // (self.count + 4 * classes**2))
+        return frames * (self.count + (5 * classes**2 if self.scheme == "one-vs-one" else 3 * classes))
 
     def _solving(self, problems: int) -> int:
         """Numbers: the vectors of a block, or the matrices of a factor and in double precision its copies."""

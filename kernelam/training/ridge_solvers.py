@@ -24,7 +24,7 @@ FEWEST = 2
 """Frames that a class must have to be paired."""
 WIDEST = 64
 """Classes on either side of a block of pairs, at most: what a kill may cost."""
-EXPECTED = 64
+EXPECTED = 48
 """Steps of GMRES that blocks are made for."""
 SLACK = 1.1
 """The residual is the real one, not that of the recursion, and may be so much above the tolerance."""

@@ -125,7 +125,7 @@ def test_the_words_come_out(toy):
         assert result["tuned_on"] == f"exp/{model}/decode_dev"
         assert result["rate"] < limit, model
     table = (toy / "RESULTS.md").read_text()
-    assert table.count("Gaussian kernel, 200 features") == 2
+    assert table.count("\n| Gaussian kernel, 200 features") == 2
     assert "DNN, 2 × 32 tanh" in table
 
 

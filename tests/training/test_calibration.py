@@ -37,7 +37,7 @@ def data() -> tuple[np.ndarray, np.ndarray]:
     return f, labels
 
 
-@pytest.mark.parametrize("elements", [1 << 22, 64])
+@pytest.mark.parametrize("elements", [1 << 20, 64])
 def test_pairs_are_those_of_scikit_learn(data, monkeypatch, elements: int) -> None:
     monkeypatch.setattr(calibration, "ELEMENTS", elements)
     f, labels = data
