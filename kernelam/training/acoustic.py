@@ -94,22 +94,13 @@ def train_model(given: TrainingInput, plan: Plan, options: TrainingOptions, devi
 def _train(
     given: TrainingInput, transitions: TransitionModel, plan: Plan, options: TrainingOptions, device: str
 ) -> None:
-    work = given.folder / "frames"
-    stores = [
-        pack(data, ali, transitions, given.pipeline, work / name)
-        for name, data, ali in (("train", given.data, given.ali), ("heldout", given.heldout_data, given.heldout_ali))
-    ]
-    if stores[0].dim != stores[1].dim:
-        raise KernelamError(
-            f"{given.data} has {stores[0].dim} features a frame, {given.heldout_data} has {stores[1].dim}"
-        )
-    inputs = fit_inputs(stores[0], given.context)
+    stores, inputs = pack_sets(given, transitions)
     settings = {**plan.settings(), "pipeline": given.pipeline.settings(), "context": given.context}
     told = {"settings": settings, "options": asdict(options), "data": [store.digest for store in stores]}
     fingerprint = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
     if is_whole(given.folder, fingerprint):
         say(f"{given.folder} holds the model of these data and settings already")
-        shutil.rmtree(work)
+        shutil.rmtree(given.folder / "frames")
         return
     place = find_device(device)
     set_precision(options.precision, place)
@@ -118,7 +109,7 @@ def _train(
     say(f"{len(train)} training frames, {len(heldout)} heldout frames, {transitions.num_pdfs} classes, on {place}")
     setup = Setup(train, heldout, given.pipeline, inputs, counts, place, options, given.folder, fingerprint)
     model, epochs = _fit(setup, plan)
-    states = _states(given)
+    states = state_files(given)
     seen = examine(model, heldout, class_phones(transitions, states[STATES.index("phones.txt")]))
     about = {
         "fingerprint": fingerprint,
@@ -214,11 +205,23 @@ def check_alignments(given: TrainingInput) -> TransitionModel:
     return transitions
 
 
-def _states(given: TrainingInput) -> list[Path]:
+def state_files(given: TrainingInput) -> list[Path]:
     """The files that say what the classes are. Alignments of older recipes of Kaldi have no phones.txt: the lang
     directory's is kept then."""
     folders = {"phones.txt": given.ali if (given.ali / "phones.txt").exists() else given.lang}
     return [folders.get(name, given.ali) / name for name in STATES]
+
+
+def pack_sets(given: TrainingInput, transitions: TransitionModel) -> tuple[list[FrameStore], Inputs]:
+    """The frame stores of the training and the heldout set, in DIR/frames, and how models take them."""
+    sets = {"train": (given.data, given.ali), "heldout": (given.heldout_data, given.heldout_ali)}
+    train, heldout = (
+        pack(data, ali, transitions, given.pipeline, given.folder / "frames" / name)
+        for name, (data, ali) in sets.items()
+    )
+    if train.dim != heldout.dim:
+        raise KernelamError(f"{given.data} has {train.dim} features a frame, {given.heldout_data} has {heldout.dim}")
+    return [train, heldout], fit_inputs(train, given.context)
 
 
 def pack(data: Path, ali: Path, transitions: TransitionModel, pipeline: Pipeline, folder: Path) -> FrameStore:

@@ -32,11 +32,10 @@ from kernelam.training import checkpoint
 from kernelam.training.acoustic import (
     HELDOUT,
     TrainingInput,
-    _states,
     check_alignments,
     count_classes,
-    fit_inputs,
-    pack,
+    pack_sets,
+    state_files,
 )
 from kernelam.training.calibration import Scores, Source, calibrate
 from kernelam.training.cost import peak_memory
@@ -133,16 +132,8 @@ def train_ridge(given: TrainingInput, plan: RidgePlan, device: str) -> None:
 
 def _begin(given: TrainingInput, transitions: TransitionModel, plan: RidgePlan, device: str) -> Work | None:
     """Frames and settings; nothing where the model is there."""
-    place, frames = find_device(device), given.folder / "frames"
-    stores = [
-        pack(data, ali, transitions, given.pipeline, frames / name)
-        for name, data, ali in (("train", given.data, given.ali), ("heldout", given.heldout_data, given.heldout_ali))
-    ]
-    if stores[0].dim != stores[1].dim:
-        raise KernelamError(
-            f"{given.data} has {stores[0].dim} features a frame, {given.heldout_data} has {stores[1].dim}"
-        )
-    inputs = fit_inputs(stores[0], given.context)
+    place = find_device(device)
+    stores, inputs = pack_sets(given, transitions)
     features = {"pipeline": given.pipeline.settings(), "context": given.context}
     told = {
         "settings": {**plan.settings(), **features},
@@ -229,7 +220,7 @@ def _finish(work: Work) -> None:
     trials, model = _choose(work, grams, kernel, features)
     best = trials[0]
     disk = sum(path.stat().st_size for path in given.folder.rglob("*") if path.is_file())
-    states = _states(given)
+    states = state_files(given)
     seen = examine(model, work.heldout, class_phones(work.transitions, states[STATES.index("phones.txt")]))
     phases = {"sums": round(grams.seconds, 1), **best["seconds"]}
     about = {
