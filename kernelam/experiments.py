@@ -33,7 +33,7 @@ class Cell:
 class Work:
     """What was done for a cell, from when to when in seconds."""
 
-    step: str
+    step: str  # train, decode_<set>
     start: float
     end: float
 
@@ -91,16 +91,17 @@ class Experiments:
                 Path(self.graph),
                 *([tuning / "scoring_kaldi/best_wer"] if more else []),
             ]
-            self._step(cell, "decode", needed, [output], [*self.decode, *more, self.graph, str(data), str(output)])
+            self._step(cell, output.name, needed, [output], [*self.decode, *more, self.graph, str(data), str(output)])
         with replacing(cell.folder / DONE, "w") as stream:
             stream.write(self._commands(cell))
 
     def _step(self, cell: Cell, step: str, inputs: list[Path], outputs: list[Path], command: list[str]) -> None:
-        """Run a command once, and note when, if it made something."""
+        """Run a command once, and note when, if it made something; what it made before no longer counts."""
         before, start = _changed(outputs), time.time()
         run_once(inputs, outputs, command, force=False)
         if _changed(outputs) != before:
-            rows = [*_rows(cell), [step, start, time.time()]]
+            earlier = [row for row in _rows(cell) if not step.startswith(row[0])]  # both sets were once called decode
+            rows = [*earlier, [step, start, time.time()]]
             with replacing(cell.folder / WORK, "w") as stream:
                 json.dump({"work": rows}, stream)
 

@@ -167,7 +167,7 @@ for f in model.safetensors ali_train_pdf.counts final.mdl model.json; do echo "$
 DECODE = """#!/bin/bash
 dir=${!#}
 echo "$*" >> calls
-mkdir -p $dir/scoring_kaldi; cp result.json $dir/scoring_kaldi/result.json; touch $dir/scoring_kaldi/best_wer
+rm -rf $dir; mkdir -p $dir/scoring_kaldi; cp result.json $dir/scoring_kaldi/result.json; touch $dir/scoring_kaldi/best_wer
 """
 
 
@@ -226,7 +226,30 @@ def test_a_run_that_was_killed_goes_on(work):
     assert len(before) == 3 + 1
     assert len(calls()) == 1 + 4 * 3
     steps = [(step.step, step.end >= step.start) for step in work.work(work.cells[0])]
-    assert steps == [("train", True), ("decode", True), ("decode", True)]
+    assert steps == [("train", True), ("decode_cv", True), ("decode_test", True)]
+
+
+def test_work_that_was_done_again_counts_once(work):
+    cell = work.cells[0]
+    work.run_cell(cell)
+    first = work.work(cell)
+    Path("data/tr/utt2spk").write_text("v s\n")
+    Path("train.sh").write_text(TRAIN.replace('echo "$*" > ', 'echo "again $*" > '))
+    work.run_cell(cell)
+    second = work.work(cell)
+    assert [step.step for step in second] == ["train", "decode_cv", "decode_test"]
+    assert all(new.start > old.start for new, old in zip(second, first, strict=True))
+    (cell.folder / "cell.json").write_text('{"work": [["train", 1, 2], ["decode", 2, 3], ["decode", 3, 4]]}')
+    Path("data/tr/utt2spk").write_text("w s\n")
+    Path("train.sh").write_text(TRAIN)
+    work.run_cell(cell)
+    assert [step.step for step in work.work(cell)] == ["train", "decode_cv", "decode_test"]
+
+
+def test_the_page_does_not_take_the_place_of_the_tables(work, kernelam):
+    ran = kernelam("grid", "--set", "corpus=c", "--output", "RESULTS.html", "grid.toml")
+    assert (ran.returncode, "RESULTS.html cannot hold both the tables and the page" in ran.stderr) == (1, True)
+    assert not Path("calls").exists()
 
 
 def test_a_runner_that_fails_and_cells_of_another_declaration_are_not_taken_for_done(work, declared):

@@ -6,23 +6,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernelam.claims.outcomes import Evidence, Outcome, read_outcome
-from kernelam.claims.papers import CLAIMS, Finding, Part, find
+from kernelam.claims.papers import CLAIMS, Finding, Form, Part, find
 from kernelam.claims.study import Key, Study
 from kernelam.errors import KernelamError
 from kernelam.experiments import Work
 from kernelam.files import replacing
 from kernelam.report.experiments import Run
 from kernelam.report.results import Results
-from kernelam.report.tables import Table
+from kernelam.report.tables import NONE, Table
 
 NOTES = """\
-An effect in % is a relative change, from a model without what is claimed to help to one with it; others are shares
-and differences of correlations. n counts pairs of models, or models (4) and settings (5). Intervals are 95 %:
-Student's over pairs that differ in one thing; for TER its half-width is combined, as √(a² + b²), with that of a
-paired bootstrap over the utterances of {tested}. Models of one corpus are not independent: an interval says how sure
-an effect is on this corpus, not on others. A claim held if the interval of every part lies on its side; it did not if
-one lies on the other side; else, as with fewer than three pairs, it is too small to tell. TER is of {tested}, with
-weights tuned on {tuned}; CE, ERLL, perplexity and frame error are of heldout frames."""
+An effect in % with a sign is a relative change, from a model without what is claimed to help to one with it; without a
+sign it is a share; others are differences of correlations or of shares. n counts pairs of models, or models (4) and
+settings (5). Intervals are 95 %: Student's over pairs that differ in one thing; for TER its half-width is combined, as
+√(a² + b²), with that of a paired bootstrap over the utterances of {tested}. Models of one corpus are not independent:
+an interval says how sure an effect is on this corpus, not on others. A claim held if the interval of every part lies
+on its side; it did not if one lies on the other side; else, as with fewer than three pairs, it is too small to tell.
+TER, the error rate, is of {tested}, with weights tuned on {tuned}; CE (cross-entropy), ERLL (CE plus entropy),
+perplexity and frame error are of heldout frames."""
 
 
 @dataclass(frozen=True)
@@ -67,15 +68,17 @@ def table(findings: Sequence[Finding]) -> Table:
 
 def _figures(part: Part) -> list[str]:
     effect, interval = part.estimate.effect, part.estimate.interval
-    ends = " to ".join(_number(end, part.percent) for end in interval) if interval else "–"
-    return [_number(effect, part.percent), ends, str(part.estimate.count)]
+    ends = " to ".join(_number(end, part.form) for end in interval) if interval else NONE
+    return [_number(effect, part.form), ends, str(part.estimate.count)]
 
 
-def _number(value: float, percent: bool) -> str:
+def _number(value: float, form: Form) -> str:
+    """What rounds to zero has no sign."""
     if not math.isfinite(value):
-        return "–"
-    text = f"{100 * value:+.1f} %" if percent else f"{value:+.2f}"
-    return text.replace("-", "−")
+        return NONE
+    shape, unit, many = form.value
+    text = format(many * value, shape)
+    return (text if float(text) else text.lstrip("+-")).replace("-", "−") + unit
 
 
 def duration(seconds: float) -> str:
@@ -95,7 +98,9 @@ def elapsed(work: Iterable[Work]) -> float:
 
 
 def _time(study: Study, work: Sequence[Work]) -> str:
-    training, decoding = (sum(one.end - one.start for one in work if one.step == step) for step in ("train", "decode"))
+    training, decoding = (
+        sum(one.end - one.start for one in work if one.step.startswith(step)) for step in ("train", "decode")
+    )
     return (
         f"{len(study.cells)} cells took {duration(elapsed(work))} by the clock: {duration(training)} of training and"
         f" {duration(decoding)} of decoding, of jobs that ran side by side. What was interrupted is not counted."

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum
 from itertools import pairwise, product
 from statistics import fmean
 from typing import TypeVar
@@ -27,6 +27,14 @@ class Verdict(StrEnum):
     NOT_TESTED = "not tested"
 
 
+class Form(Enum):
+    """What an effect is, and how it is printed: the format, the unit, and how many of these are 1."""
+
+    CHANGE = "+.1f", " %", 100  # relative
+    DIFFERENCE = "+.2f", "", 1  # of correlations, or of shares
+    SHARE = ".0f", " %", 100
+
+
 @dataclass(frozen=True)
 class Part:
     """Something that must be so if the claim is to hold; without a verdict it is told beside it only."""
@@ -34,7 +42,7 @@ class Part:
     text: str
     estimate: Estimate
     verdict: Verdict | None
-    percent: bool = True
+    form: Form = Form.CHANGE
 
 
 @dataclass(frozen=True)
@@ -135,7 +143,7 @@ def _correlation(evidence: Evidence) -> list[Part]:
     erll, ce = ([evidence.heldout(name)(*model) for model in models] for name in ("erll", "ce"))
     rates, groups = [evidence.rate(*model) for model in models], [" ".join(model[:2]) for model in models]
     gap = correlation_gap(erll, ce, rates, groups)
-    return [Part("correlation of ERLL with TER, minus that of CE", gap, above(gap), percent=False)]
+    return [Part("correlation of ERLL with TER, minus that of CE", gap, above(gap), Form.DIFFERENCE)]
 
 
 def _sparse_best(evidence: Evidence) -> list[Part]:
@@ -145,7 +153,7 @@ def _sparse_best(evidence: Evidence) -> list[Part]:
         best = [kernel for kernel in KERNELS if rates[kernel] == min(rates.values())]
         wins += ("sparse-gaussian" in best) / len(best)
     part = share(wins, len(TRICKS) + len(SELECTED))
-    return [Part("share of settings where it has the lowest TER", part, above(part, 0.5), percent=False)]
+    return [Part("share of settings where it has the lowest TER", part, above(part, 0.5), Form.SHARE)]
 
 
 def _more_features(evidence: Evidence) -> list[Part]:
@@ -172,7 +180,7 @@ def _more_features(evidence: Evidence) -> list[Part]:
 def _survival(evidence: Evidence) -> list[Part]:
     found = [evidence.of(kernel, "b-fs", seed).survival for kernel, seed in product(KERNELS, evidence.scale.grid_seeds)]
     beyond = mean([math.nan if value is None else value for value in found])
-    return [Part("share that survives, minus that by chance", beyond, above(beyond), percent=False)]
+    return [Part("share that survives, minus that by chance", beyond, above(beyond), Form.DIFFERENCE)]
 
 
 def _as_good_as_dnn(evidence: Evidence) -> list[Part]:

@@ -6,6 +6,7 @@ import click
 
 from kernelam.cli.cells import run_cells, running, tell, variables
 from kernelam.cli.values import PATH
+from kernelam.errors import KernelamError
 
 
 @click.command()
@@ -18,6 +19,11 @@ def command(cmd: str, given: tuple[str, ...], output: Path, cell: int | None, de
     """
     from kernelam.grid import Grid
 
+    page = output.with_suffix(".html")
+    if page == output:
+        raise KernelamError(
+            f"{output} cannot hold both the tables and the page: --output is not to end in .html"
+        )
     grid = Grid.read(declaration, variables(given))
     if not run_cells(grid, ["grid"], cmd, given, cell, declaration):
         return
@@ -29,7 +35,6 @@ def command(cmd: str, given: tuple[str, ...], output: Path, cell: int | None, de
     if done:
         baseline = grid.folder / grid.baseline
         baseline = baseline if baseline in done else done[0]
-        page = output.with_suffix(".html")
         write_page(page, write_results(output, grid.title, done, baseline, grid.sets, failures))
         click.echo(f"{output}, {page}: {len(done)} of {len(grid.cells)} cells")
     tell(failures)

@@ -9,7 +9,7 @@ from kernelam.report.charts import scatter
 from kernelam.report.experiments import Run
 from kernelam.report.figures import Axis, Plot, figure, figures
 from kernelam.report.results import Results
-from kernelam.report.sections import numbered, rate_of, remark, wer_of
+from kernelam.report.sections import numbered, rate_of, rate_title, remark
 
 TITLE = "Which metric foretells the error rate"
 FEWEST = 3  # models that a correlation is worth drawing for
@@ -25,7 +25,7 @@ def correlations(results: Results) -> str:
         return remark(TITLE, f"Left out: {_models(runs)} of the {FEWEST} models with heldout metrics that it takes.")
     drawn = [_single(name, runs, results) for name in METRICS]
     drawn.append(_family("β", "CE + β entropy, which is CE for β = 0, ERLL for β = 1", _erll(runs), len(runs)))
-    note = f"Pearson's correlation r with {wer_of(results)} over n runs (may2017, figure 2)."
+    note = f"Pearson's correlation r with {rate_title(results)} over n runs (may2017, figure 2)."
     swept = [(number, run) for number, run in runs if run.about.get("heldout_metrics")]
     if _models(swept) < FEWEST:
         note += f" Capped and top-k log loss are left out: {_models(swept)} of the {FEWEST} models that tell them."

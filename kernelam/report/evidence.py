@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from kernelam.errors import KernelamError
-from kernelam.kaldi.tables import lines
+from kernelam.kaldi.tables import entry, lines
 from kernelam.models.description import CLASS_MEANS
 from kernelam.records import read_record
 
@@ -118,8 +119,8 @@ def read_alignments(decoded: Path) -> dict[str, Pairs]:
     path = decoded / "scoring_kaldi/wer_details/per_utt"
     found: dict[str, dict[str, list[str]]] = {}
     for line in lines(path):
-        utt, _, rest = line.partition(" ")
-        side, *words = rest.split() or [""]
+        utt, rest = entry(line)
+        side, *words = re.split("[ \t]+", rest)  # no others: Unicode spaces belong to the words
         if side in ("ref", "hyp"):
             found.setdefault(utt, {})[side] = words
     for utt, sides in found.items():
@@ -131,7 +132,7 @@ def read_alignments(decoded: Path) -> dict[str, Pairs]:
 def read_speakers(decoded: Path) -> list[Speaker]:
     """wer_details/per_spk: the raw counts of each speaker; the last are the sum."""
     path = decoded / "scoring_kaldi/wer_details/per_spk"
-    rows = [line.split() for line in lines(path)]
+    rows = [re.split("[ \t]+", line.strip(" \t")) for line in lines(path)]
     try:
         counts = [(row[0], list(map(int, row[2:]))) for row in rows[1:] if row[1] == "raw"]
         return [Speaker(name, *numbers[:2], *numbers[3:7]) for name, numbers in counts[:-1]]

@@ -1,15 +1,21 @@
 """Experiments: trained systems with their scored decode directories, and what they are called."""
 
-import json
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from kernelam.errors import KernelamError
 from kernelam.models.description import describe
+from kernelam.report import parts
 from kernelam.scoring.directory import read_result, read_scored
 from kernelam.scoring.wer import WerResult
+
+KINDS = ("gmm", "dnn", "kernel", "ridge", "combination", "lattices")
+KERNELS = ("laplacian", "gaussian", "sparse-gaussian")
+TRICKS = ("NT", "B", "R", "BR")
 
 
 @dataclass(frozen=True)
@@ -27,9 +33,10 @@ class Run:
     def read(cls, folder: Path, sets: tuple[str, str]) -> "Run":
         places = [folder / f"decode_{name}" for name in sets]
         dev, test = map(read_result, places)
-        if Path(test["tuned_on"]) != places[0]:
+        tuned_on = test.get("tuned_on", "an unknown set")
+        if Path(tuned_on).resolve() != places[0].resolve():
             raise KernelamError(
-                f"{places[1]} was scored with weights tuned on {test['tuned_on']}; score it again with"
+                f"{places[1]} was scored with weights tuned on {tuned_on}; score it again with"
                 f" steps/score.sh --tuned-on {places[0]}"
             )
         combined = "systems" in test and not (folder / "model.json").exists()
@@ -40,22 +47,15 @@ class Run:
     def trained(self) -> bool:
         return "training" in self.about
 
-    @property
-    def key(self) -> str:
-        """Runs of one key differ in their seed alone."""
-        return _key(self.folder, self.about)
+    @cached_property
+    def identity(self) -> tuple[str, list[Any]]:
+        """Runs whose first is the same differ in their seeds alone, which are the second."""
+        return parts.identity(self.folder, self.about)
 
-
-def _key(folder: Path, about: dict[str, Any]) -> str:
-    """Of a combination, those of its members, if these are still there."""
-    training = about.get("training", {})
-    if "settings" in training:
-        options = {name: value for name, value in training["options"].items() if name != "seed"}
-        return json.dumps([about["kind"], training["settings"], options, training["data"]], sort_keys=True)
-    members = [Path(member["folder"]) for member in about.get("members", [])]
-    if members and all((member / "model.json").exists() for member in members):
-        return json.dumps([about["kind"], *(_key(member, describe(member)) for member in members)])
-    return str(folder)
+    @cached_property
+    def cost(self) -> dict[str, Any] | None:
+        """Of a trained one; None where what it was made of is gone."""
+        return parts.cost(self.folder, self.about)
 
 
 def _lattices(result: dict[str, Any]) -> dict[str, Any]:
@@ -71,47 +71,86 @@ Experiment = list[Run]
 
 
 def read_experiments(folders: list[Path], sets: tuple[str, str]) -> list[Experiment]:
-    """In the order of their first runs."""
+    """Each folder once, in the order of the papers' tables."""
     found: dict[str, Experiment] = {}
-    for folder in folders:
+    for folder in {folder.resolve(): folder for folder in folders}.values():
         run = Run.read(folder, sets)
-        found.setdefault(run.key, []).append(run)
-    return list(found.values())
+        key, seeds = run.identity
+        for other in found.setdefault(key, []):
+            if other.identity[1] == seeds:
+                raise KernelamError(
+                    f"{other.folder} and {folder} have the same settings and seed, which are no two seeds: report one"
+                )
+        found[key].append(run)
+    return _ordered(list(found.values()))
 
 
-def system(about: dict[str, Any]) -> str:
-    """What a model is, in a few words."""
+def _ordered(experiments: list[Experiment]) -> list[Experiment]:
+    """By kind, kernel or shape, trick, selection, number of features."""
+    families = list(dict.fromkeys([*KERNELS, *(_family(runs[0].about) for runs in experiments)]))
+
+    def place(runs: Experiment) -> tuple[int, ...]:
+        about = runs[0].about
+        kind = KINDS.index(about["kind"]) if about["kind"] in KINDS else len(KINDS)
+        of_kind = TRICKS.index(trick(about)), selected(about), about["config"].get("features", 0)
+        return kind, families.index(_family(about)), *of_kind
+
+    return sorted(experiments, key=place)
+
+
+def _family(about: dict[str, Any]) -> str:
     config = about["config"]
+    if "kernel" in config:
+        return kernel_name(config["kernel"])
+    return f"{config['layers']} × {config['width']} {config['activation']}" if about["kind"] == "dnn" else ""
+
+
+def named(runs: Experiment) -> str:
+    return system(*(run.about for run in runs))
+
+
+def system(*abouts: dict[str, Any]) -> str:
+    """What a model is, in a few words; of several that differ in their seeds, with ranges of what was found."""
+    about = abouts[0]
+    config, configs = about["config"], [one["config"] for one in abouts]
     match about["kind"]:
         case "gmm":
             return f"GMM, {config['gaussians']} Gaussians"
         case "kernel":
             rank = f", bottleneck {config['bottleneck']}" if config["bottleneck"] else ""
             number = f"{config['features']}{' selected' if selected(about) else ''} features"
-            return f"{kernel_name(config['kernel']).capitalize()} kernel, {number}{rank}{_rule(about)}"
+            return f"{kernel_title(config['kernel'])} kernel, {number}{rank}{_rule(about)}"
         case "dnn":
-            parts = [
+            dropouts = [one.get("dropout") or 0.0 for one in configs]
+            texts = [
                 f"DNN, {config['layers']} × {config['width']} {config['activation']}",
                 f"bottleneck {config['bottleneck']}" if config.get("bottleneck") else "",
                 "normalised" if config.get("normalise") else "",
-                f"dropout {config['dropout']:g}" if config.get("dropout") else "",
+                f"dropout {_range(dropouts, 'g')}" if any(dropouts) else "",
             ]
             begin = about.get("training", {}).get("settings", {}).get("pretraining", "")
-            parts.append(f"{begin} pre-training" if begin else "")
-            return ", ".join(filter(None, parts)) + _rule(about)
+            texts.append(f"{begin} pre-training" if begin else "")
+            return ", ".join(filter(None, texts)) + _rule(about)
         case "ridge":
-            name = kernel_name(config["kernel"]).capitalize()
+            name = kernel_title(config["kernel"])
             return f"{name} kernel ridge regression, {config['scheme']}, {config['features']} features"
         case "combination":
-            return _sum(config["weights"], map(system, config["members"]))
+            members = zip(*(one["members"] for one in configs), strict=True)
+            return _sum([one["weights"] for one in configs], (system(*same) for same in members))
         case "lattices":
-            return f"lattices: {_sum(config['weights'], config['names'])}"
+            return f"lattices: {_sum([config['weights']], config['names'])}"
         case kind:
             return str(kind)
 
 
-def _sum(weights: Iterable[float], names: Iterable[str]) -> str:
-    return " + ".join(f"{weight:.2f} ({name})" for weight, name in zip(weights, names, strict=True))
+def _sum(weights: Sequence[Sequence[float]], names: Iterable[str]) -> str:
+    """Of models whose weights are rows."""
+    columns = zip(*weights, strict=True)
+    return " + ".join(f"{_range(column, '.2f')} ({name})" for column, name in zip(columns, names, strict=True))
+
+
+def _range(values: Sequence[float], form: str) -> str:
+    return "–".join(dict.fromkeys(format(value, form) for value in (min(values), max(values))))
 
 
 def selected(about: dict[str, Any]) -> bool:
@@ -119,10 +158,25 @@ def selected(about: dict[str, Any]) -> bool:
     return bool(about.get("training", {}).get("settings", {}).get("selection"))
 
 
+def trick(about: dict[str, Any]) -> str:
+    """Of TRICKS: a bottleneck, a halving rule that judges by ERLL, both, none."""
+    options = about.get("training", {}).get("options", {})
+    by_erll = options.get("schedule") == "halving" and options["metric"].startswith("erll")
+    return ("B" if about["config"].get("bottleneck") else "") + ("R" if by_erll else "") or "NT"
+
+
+def kernel_title(settings: dict[str, Any]) -> str:
+    """A kernel's name as a text has it: Sparse Gaussian, Gaussian + Laplacian."""
+    name = kernel_name(settings).replace("sparse-", "sparse ")
+    name = re.sub(r"\b(gaussian|laplacian)\b", lambda word: word[0].capitalize(), name)
+    return name[0].upper() + name[1:]
+
+
 def _rule(about: dict[str, Any]) -> str:
     """What the halving rule judged heldout frames by, if not by cross-entropy."""
     options = about.get("training", {}).get("options", {})
-    return f", by {options['metric']}" if options.get("schedule") == "halving" and options["metric"] != "ce" else ""
+    by = options.get("metric", "ce").replace("erll", "ERLL")
+    return f", halved by {by}" if options.get("schedule") == "halving" and by != "ce" else ""
 
 
 def kernel_name(settings: dict[str, Any]) -> str:

@@ -5,14 +5,27 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from kernelam.report.experiments import Experiment, Run, kernel_name, selected, system
+from kernelam.report.experiments import (
+    TRICKS,
+    Experiment,
+    Run,
+    kernel_name,
+    kernel_title,
+    named,
+    selected,
+    trick,
+)
 from kernelam.report.published import PAPER, Published
-from kernelam.report.tables import Table, spread
+from kernelam.report.tables import NONE, Table, spread
 
-NONE = "–"
-TRICKS = ("NT", "B", "R", "BR")
-METRICS = "CE, ENT (entropy), ERLL and ERR (frame error) are of heldout frames."
-NAMES = "B is a bottleneck, R the halving rule that judges by ERLL, BR both, NT neither; FS are selected features."
+METRICS = (
+    "CE (cross-entropy), ENT (entropy), ERLL (their sum, the entropy-regularised log loss) and ERR (frame error) are of"
+    " heldout frames; TER is the error rate."
+)
+NAMES = (
+    "B is a bottleneck, R the halving rule that judges by ERLL, BR both, NT no trick; FS are selected features, D is"
+    " how many."
+)
 
 
 @dataclass(frozen=True)
@@ -37,13 +50,14 @@ class Measure:
         values = self.of(runs)
         return spread(values, self.form) if values else NONE
 
-    def row(self, published: Published | None, keys: Sequence[tuple[str, str]]) -> list[list[str]]:
+    def row(self, published: Published | None, kernels: bool, keys: Sequence[tuple[str, str]]) -> list[list[str]]:
         """A line of published figures, by model and setting; none where there is none."""
-        figures = published.figures if published else {}
-        found = [figures.get((self.split, self.name, *key), NONE) for key in keys]
+        if published is None:
+            return []
+        found = [published.figures.get((self.split, self.name, *key), NONE) for key in keys]
         if self.percent:
             found = [text if text == NONE else f"{100 * float(text):g}" for text in found]
-        return [[PAPER, *found]] if set(found) != {NONE} else []
+        return [[published.label(kernels), *found]] if set(found) != {NONE} else []
 
 
 def measures(sets: tuple[str, str]) -> list[Measure]:
@@ -99,15 +113,12 @@ def layouts(experiments: Sequence[Experiment], sets: tuple[str, str], published:
 
 
 def _said(published: Published, tables: Sequence[tuple[str, Table]]) -> str:
-    if any(row[0] == PAPER for _, table in tables for row in table.rows):
-        return f"Below ours are {PAPER}'s figures of {published.corpus}."
+    if any(row[0].startswith(PAPER) for _, table in tables for row in table.rows):
+        return (
+            f"Below ours are {PAPER}'s figures of {published.corpus}, for the same kinds of models, but not for models"
+            " of the same size: sizes stand beside the names."
+        )
     return f"{PAPER} has no figure of {published.corpus} for these sets and models."
-
-
-def _trick(about: dict[str, Any]) -> str:
-    options = about.get("training", {}).get("options", {})
-    by_erll = options.get("schedule") == "halving" and options["metric"].startswith("erll")
-    return ("B" if about["config"].get("bottleneck") else "") + ("R" if by_erll else "") or "NT"
 
 
 def _rows(
@@ -118,7 +129,7 @@ def _rows(
         about = runs[0].about
         if about["kind"] == kind:
             row = found.setdefault(head(about), Row(*head(about), {}))
-            row.cells.setdefault(_trick(about), []).append(runs)
+            row.cells.setdefault(trick(about), []).append(runs)
     return list(found.values())
 
 
@@ -126,8 +137,9 @@ def _kernels(experiments: Sequence[Experiment]) -> list[Row]:
     """Each kernel, then the same with selected features."""
 
     def head(about: dict[str, Any]) -> tuple[str, str, str]:
-        name, chosen = kernel_name(about["config"]["kernel"]), selected(about)
-        return name + (" + FS" if chosen else ""), name.replace("-", "_"), "FS+" if chosen else ""
+        kernel, chosen = about["config"]["kernel"], selected(about)
+        title = kernel_title(kernel) + (" + FS" if chosen else "")
+        return title, kernel_name(kernel).replace("-", "_"), "FS+" if chosen else ""
 
     rows = _rows(experiments, "kernel", head)
     models = list(dict.fromkeys(row.model for row in rows))
@@ -153,7 +165,7 @@ def _shown(cell: Sequence[Experiment]) -> Experiment:
 
 def _crowded(rows: Sequence[Row]) -> list[str]:
     cells = [cell for row in rows for cell in row.cells.values() if len(cell) > 1]
-    names = [system(runs[0].about) for cell in cells for runs in cell if runs is not _shown(cell)]
+    names = [named(runs) for cell in cells for runs in cell if runs is not _shown(cell)]
     if not names:
         return []
     rule = "Of several in one cell the one with the most features stands, the first of equals; not shown"
@@ -164,9 +176,23 @@ def _table(measure: Measure, rows: Sequence[Row], published: Published | None) -
     lines = []
     for row in rows:
         cells = [_shown(row.cells[trick]) if trick in row.cells else [] for trick in TRICKS]
-        lines.append([row.name, *map(measure.text, cells)])
-        lines += measure.row(published, [(row.model, row.before + trick) for trick in TRICKS])
+        lines.append([", ".join([row.name, *_sizes(cells, published)]), *map(measure.text, cells)])
+        kernels = any("features" in runs[0].about["config"] for runs in cells if runs)
+        lines += measure.row(published, kernels, [(row.model, row.before + trick) for trick in TRICKS])
     return Table(["", *TRICKS], lines)
+
+
+def _sizes(cells: Sequence[Experiment], published: Published | None) -> list[str]:
+    """Of the models of a line: D and, where others stand below it, classes."""
+    abouts = [runs[0].about for runs in cells if runs]
+    features = [about["config"]["features"] for about in abouts if "features" in about["config"]]
+    classes = [about["num_classes"] for about in abouts if published and "num_classes" in about]
+    told = [f"D = {_numbers(features)}"] if features else []
+    return told + ([f"{_numbers(classes)} classes"] if classes else [])
+
+
+def _numbers(values: Sequence[int]) -> str:
+    return "–".join(f"{value:,}" for value in sorted({min(values), max(values)}))
 
 
 def best_of(experiments: Sequence[Experiment], kind: str, sets: tuple[str, str]) -> Experiment:
@@ -182,9 +208,9 @@ def _best(experiments: Sequence[Experiment], sets: tuple[str, str], published: P
     lines = []
     for measure, judge in zip(measures(sets), [*measures(sets)[:-1], measures(sets)[-2]], strict=True):
         best = {kind: _least(judge, members) for kind, members in kinds.items()}
-        names = [system(best[kind][0].about) if best[kind] else NONE for kind in kinds]
+        names = [named(best[kind]) if best[kind] else NONE for kind in kinds]
         lines.append([measure.title, *(measure.text(best[kind]) for kind in kinds), *names])
-        lines += [[*row, "", ""] for row in measure.row(published, [(f"best_{kind}", "") for kind in kinds])]
+        lines += [[*row, "", ""] for row in measure.row(published, True, [(f"best_{kind}", "") for kind in kinds])]
     return Table(["", "network", "kernel", "which network", "which kernel"], lines)
 
 

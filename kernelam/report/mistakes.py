@@ -36,7 +36,8 @@ def speakers(results: Results) -> str:
         counts = (one.utterances, one.words, one.substitutions, one.deletions, one.insertions)
         rates = (f"{100 * errors / one.words:.2f}" for errors in (one.errors, theirs.get(one.name, 0)))
         rows.append([one.name, *map(str, counts), *rates])
-    header = ["speaker", "utterances", "words", "sub", "del", "ins", "WER %", "baseline's"]
+    header = ["speaker", "utterances", results.units, "substitutions", "deletions", "insertions"]
+    header += [f"{results.rate} %", "baseline's"]
     if reference == decoded:
         header, rows = header[:-1], [row[:-1] for row in rows]
     return section("Worst speakers", f"Of {name}: {len(worst)} of {len(found)}.", table(header, rows))
@@ -47,13 +48,13 @@ def words(results: Results) -> str:
     pairs = Counter(pair for aligned in read_alignments(decoded).values() for pair in aligned)
     wrong = [(ref, hyp, str(count)) for (ref, hyp), count in pairs.most_common() if ref != hyp]
     kinds: list[tuple[list[str], Sequence[Sequence[str]]]] = [
-        (["word", "taken for", "times"], [row for row in wrong if EMPTY not in row]),
+        ([results.units.removesuffix("s"), "taken for", "times"], [row for row in wrong if EMPTY not in row]),
         (["deleted", "times"], [(ref, count) for ref, hyp, count in wrong if hyp == EMPTY]),
         (["inserted", "times"], [(hyp, count) for ref, hyp, count in wrong if ref == EMPTY]),
     ]
     tables = "".join(table(header, rows[:WORDS]) for header, rows in kinds if rows)
     note = f"Of {name}: at most {WORDS} of each kind."
-    return section("Most confused words", note, f'<div class="beside">{tables}</div>' if tables else "")
+    return section(f"Most confused {results.units}", note, f'<div class="beside">{tables}</div>' if tables else "")
 
 
 def phones(results: Results) -> str:
@@ -74,7 +75,7 @@ def alignments(results: Results) -> str:
     worst = sorted((utt for utt in found if wrong[utt]), key=lambda utt: -wrong[utt])
     if not worst:
         return ""
-    shown = [_aligned(utt, wrong[utt], found[utt]) for utt in worst[:UTTERANCES]]
+    shown = [_aligned(utt, wrong[utt], found[utt], results.units) for utt in worst[:UTTERANCES]]
     key = "<p><del>deleted</del>, <ins>inserted</ins>, <span><del>word</del> <ins>taken for</ins></span></p>"
     count = f"{len(worst)} of {len(found)} utterances have errors"
     if len(worst) > UTTERANCES:
@@ -83,11 +84,11 @@ def alignments(results: Results) -> str:
     return section("Alignments", f"Of {name}: {count}, those with the most first.", key, folded)
 
 
-def _aligned(utt: str, wrong: int, pairs: Pairs) -> str:
+def _aligned(utt: str, wrong: int, pairs: Pairs, units: str) -> str:
     words = []
     for ref, hyp in pairs:
         removed = f"<del>{escape(ref)}</del>" if ref not in (EMPTY, hyp) else ""
         added = f"<ins>{escape(hyp)}</ins>" if hyp not in (EMPTY, ref) else ""
         words.append(f"<span>{removed} {added}</span>" if removed and added else removed or added or escape(ref))
-    counts = f"{wrong} wrong, {sum(ref != EMPTY for ref, _ in pairs)} words"
+    counts = f"{wrong} wrong, {sum(ref != EMPTY for ref, _ in pairs)} {units}"
     return f'<p class="utterance"><b>{escape(utt)}</b> <small>{counts}</small><br>{" ".join(words)}</p>'

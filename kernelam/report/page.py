@@ -4,13 +4,14 @@ from html import escape
 from pathlib import Path
 
 from kernelam.files import replacing
-from kernelam.report.charts import cost, features, inputs, learning, survival
+from kernelam.report.charts import cost, features, learning
 from kernelam.report.classes import classes
 from kernelam.report.correlations import correlations
 from kernelam.report.figures import COLOURS
 from kernelam.report.mistakes import alignments, phones, speakers, words
 from kernelam.report.results import Results
 from kernelam.report.sections import conditions, errors, failed, papers, training
+from kernelam.report.selections import inputs, survival
 
 SECTIONS = [
     conditions,

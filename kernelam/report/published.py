@@ -14,6 +14,9 @@ FIELDS = ["paper", "table", "corpus", "split", "metric", "model", "setting", "va
 PAPER = "may2017"
 """Whose figures are shown. The sets of other papers have the same names, but are not the same."""
 
+SIZES = {"timit": (200_000, 147), "bn50": (100_000, 5000), "bengali": (100_000, 1000), "cantonese": (100_000, 1000)}
+"""Random features D and classes of its models, by corpus (table 2 and section 6.3)."""
+
 
 @dataclass(frozen=True)
 class Published:
@@ -21,6 +24,12 @@ class Published:
 
     corpus: str
     figures: Mapping[tuple[str, ...], str]
+
+    def label(self, kernels: bool) -> str:
+        """Of a line of figures, with what sets its models apart from ours."""
+        features, classes = SIZES.get(self.corpus, (0, 0))
+        sizes = [f"D = {features:,}"] * kernels + [f"{classes:,} classes"]
+        return ", ".join([PAPER, *sizes]) if classes else PAPER
 
 
 def read_published(path: Path, corpus: str) -> Published:

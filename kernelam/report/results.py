@@ -5,16 +5,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from kernelam.errors import KernelamError
 from kernelam.files import replacing
-from kernelam.report.experiments import Experiment, Run, read_experiments, system
+from kernelam.report.experiments import Experiment, Run, named, read_experiments
 from kernelam.report.layouts import Layouts, layouts
 from kernelam.report.published import Published
-from kernelam.report.tables import Table, spread
+from kernelam.report.tables import NONE, Table, spread
 from kernelam.scoring.bootstrap import bootstrap, compare
 
 LAYOUTS = "The tables of may2017"
+RATES = {"words": "WER", "characters": "CER"}
 
 
 @dataclass(frozen=True)
@@ -30,13 +32,28 @@ class Results:
     failures: Mapping[str, list[str]]
     published: Published | None = None
 
+    @property
+    def units(self) -> str:
+        """What was scored: words, characters, or what a map makes of them."""
+        told = _units(self.reference[0])
+        return told if told in RATES else "tokens"
+
+    @property
+    def rate(self) -> str:
+        return RATES.get(self.units, "TER")
+
     @cached_property
     def errors(self) -> Table:
-        return _errors(self.experiments, self.reference, self.sets)
+        return _errors(self.experiments, self.reference, self.sets, self.rate)
 
     @cached_property
     def training(self) -> Table:
         return _training(self.experiments)
+
+    @property
+    def costs(self) -> str:
+        """How costs are counted."""
+        return _costs(self.experiments)
 
     @cached_property
     def layouts(self) -> Layouts:
@@ -44,7 +61,7 @@ class Results:
 
     @property
     def notes(self) -> str:
-        return _notes(self.experiments, self.reference, self.sets)
+        return _notes(self.experiments, self.reference, self.sets, self.rate, self.units)
 
     @property
     def conditions(self) -> list[str]:
@@ -61,9 +78,11 @@ def read_results(
 ) -> Results:
     """Runs that differ in their seed alone are one experiment; that of `baseline` is the reference."""
     experiments = read_experiments(folders, sets)
-    reference = next((one for one in experiments if any(run.folder == baseline for run in one)), None)
+    place = baseline.resolve()
+    reference = next((runs for runs in experiments if place in (run.folder.resolve() for run in runs)), None)
     if reference is None:
         raise KernelamError(f"the baseline {baseline} is none of the experiments that are reported")
+    _check_units([run for runs in experiments for run in runs])
     return Results(title, experiments, reference, sets, failures or {}, published)
 
 
@@ -84,6 +103,7 @@ def write_results(
         results.notes,
         "## Training",
         results.training.markdown,
+        results.costs,
     ]
     if results.layouts.note:
         tables = (f"### {name}\n\n{table.markdown}" for name, table in results.layouts.tables)
@@ -97,13 +117,25 @@ def write_results(
     return results
 
 
-def _errors(experiments: list[Experiment], reference: Experiment, sets: tuple[str, str]) -> Table:
-    dev, test = sets
+def _units(run: Run) -> str:
+    return str(run.test.get("units", "words"))
+
+
+def _check_units(runs: list[Run]) -> None:
+    first = runs[0]
+    for run in runs:
+        if _units(run) != _units(first):
+            raise KernelamError(
+                f"{first.folder} was scored in {_units(first)}, {run.folder} in {_units(run)}: score both alike"
+            )
+
+
+def _errors(experiments: list[Experiment], reference: Experiment, sets: tuple[str, str], rate: str) -> Table:
     rows = []
     for runs in experiments:
         words = [run.words for run in runs]
         interval = bootstrap(words).interval
-        span = f"{100 * interval[0]:.2f} – {100 * interval[1]:.2f}" if interval else "–"
+        span = f"{100 * interval[0]:.2f} – {100 * interval[1]:.2f}" if interval else NONE
         p = "" if runs is reference else f"{compare([run.words for run in reference], words).p:.4f}"
         weights = "; ".join(map(_weights, runs))
         rates = [
@@ -111,17 +143,18 @@ def _errors(experiments: list[Experiment], reference: Experiment, sets: tuple[st
             spread([100 * run.test["rate"] for run in runs], ".2f", bold=True),
         ]
         oracle = spread([100 * run.test["oracle"]["rate"] for run in runs], ".2f")
-        rows.append([system(runs[0].about), *rates, span, p, weights, oracle])
-    header = ["system", f"{dev} WER %", f"{test} WER %", "95 % interval", "p", "LM weight, penalty", f"{test} oracle %"]
+        rows.append([named(runs), *rates, span, p, weights, oracle])
+    header = ["system", *(f"{name} {rate} %" for name in sets), "95 % interval", "p"]
+    header += ["LM weight, penalty", f"{sets[1]} oracle %"]
     return Table(header, rows)
 
 
 def _weights(run: Run) -> str:
     """Combined lattices have none but those of their systems."""
-    return "–" if "parts" in run.test else f"{run.test['lmwt']}, {run.test['wip']}"
+    return NONE if "parts" in run.test else f"{run.test['lmwt']}, {run.test['wip']}"
 
 
-def _notes(experiments: list[Experiment], reference: Experiment, sets: tuple[str, str]) -> str:
+def _notes(experiments: list[Experiment], reference: Experiment, sets: tuple[str, str], rate: str, units: str) -> str:
     first, (dev, test) = experiments[0][0], sets
     seeds = (
         " Of several seeds there are the mean and the standard deviation; interval and p are of the mean."
@@ -129,44 +162,62 @@ def _notes(experiments: list[Experiment], reference: Experiment, sets: tuple[str
         else ""
     )
     return (
-        f"LM weight and word insertion penalty are tuned on {dev} and applied to {test}; the oracle has them chosen on"
-        f" {test} itself, for comparison only. Intervals are 95 % bootstrap intervals over {first.test['utterances']}"
-        f" utterances, p is that of a paired bootstrap test against {system(reference[0].about)}"
-        f" ({first.test['replicates']} replicates).{seeds} {dev} has {first.dev['ref_words']} words, {test}"
-        f" {first.test['ref_words']}."
+        f"{rate} is the share of errors in {units}. LM weight and word insertion penalty are tuned on {dev} and applied"
+        f" to {test}; the oracle has them chosen on {test} itself, for comparison only. Intervals are 95 % bootstrap"
+        f" intervals over {first.test['utterances']} utterances, p is that of a paired bootstrap test against"
+        f" {named(reference)} ({first.test['replicates']} replicates).{seeds} {dev} has {first.dev['ref_words']}"
+        f" {units}, {test} {first.test['ref_words']}."
     )
 
 
 def _training(experiments: list[Experiment]) -> Table:
     rows = []
     for runs in (runs for runs in experiments if runs[0].trained):
-        about, training = runs[0].about, runs[0].about["training"]
-        rates = training.get("options", {}).get("rates", [])
         heldout = [run.about["heldout"] for run in runs if run.about.get("heldout")]
         metrics = [
-            spread([one[name] for one in heldout], ".3f") if heldout else "–" for name in ("ce", "entropy", "erll")
+            spread([one[name] for one in heldout], ".3f") if heldout else NONE for name in ("ce", "entropy", "erll")
         ]
-        metrics.append(spread([100 * one["frame_error"] for one in heldout], ".2f") if heldout else "–")
+        metrics.append(spread([100 * one["frame_error"] for one in heldout], ".2f") if heldout else NONE)
+        costs = [run.cost for run in runs if run.cost is not None]
+        first = costs[0] if costs else {}
         cost = [
-            f"{about['num_parameters']:,}",
-            f"{training['frames']:,}",
-            str(training.get("epochs", "–")),
-            f"{training.get('configurations', len(rates))} × {training['search_frames']:,}" if rates else "–",
-            f"{fmean(run.about['training']['seconds'] for run in runs):.0f}",
-            _mean(runs, "flops", 1e12),
-            _mean(runs, "memory", 2**30),
+            f"{runs[0].about['num_parameters']:,}",
+            f"{first['frames']:,}" if "frames" in first else NONE,
+            str(first.get("epochs", NONE)),
+            _tuning(first),
+            _mean(costs, "seconds", 1, ".0f"),
+            _mean(costs, "flops", 1e12, ".3g"),
+            _mean(costs, "memory", 2**30, ".3g"),
         ]
         seeds = " ".join(str(run.about["seed"]) for run in runs)
-        rows.append([system(about), *cost, *metrics, seeds])
+        rows.append([named(runs), *cost, *metrics, seeds])
     header = ["system", "parameters", "frames", "epochs", "tuned on (configurations × frames)", "seconds"]
     header += ["Tflop", "memory, GiB"]
     return Table([*header, "heldout CE", "entropy", "ERLL", "frame error %", "seed"], rows)
 
 
-def _mean(runs: Experiment, name: str, unit: float) -> str:
-    """Of the runs that tell it: older models do not."""
-    told = [run.about["training"][name] for run in runs if name in run.about["training"]]
-    return f"{fmean(told) / unit:.3g}" if told else "–"
+def _tuning(cost: dict[str, Any]) -> str:
+    count = cost.get("configurations", len(cost.get("options", {}).get("rates", [])))
+    return f"{count} × {cost['search_frames']:,}" if count and cost.get("search_frames") else NONE
+
+
+def _mean(costs: list[dict[str, Any]], name: str, unit: float, form: str) -> str:
+    """Of those that tell it: older models do not."""
+    told = [cost[name] for cost in costs if name in cost]
+    return format(fmean(told) / unit, form) if told else NONE
+
+
+def _costs(experiments: list[Experiment]) -> str:
+    runs = [run for runs in experiments for run in runs if run.trained]
+    trainings = [run.about["training"] for run in runs]
+    notes = ["Seconds and flops are of one training, memory is its peak; heldout frames are not counted in flops."]
+    if any("members" in training for training in trainings):
+        notes.append("Those of a model made of others include theirs; its memory and frames are the largest of them.")
+    if any(training.get("settings", {}).get("features_of") for training in trainings):
+        notes.append("Those of a model that takes the features of another do not include that one.")
+    if lost := [str(run.folder) for run in runs if run.cost is None]:
+        notes.append(f"What {', '.join(lost)} was made of is no longer there: its cost is not known.")
+    return " ".join(notes)
 
 
 def _conditions(experiments: list[Experiment]) -> list[str]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from html import escape
 
-from kernelam.report.experiments import Run, system
+from kernelam.report.experiments import Experiment, Run, named, system
 from kernelam.report.results import LAYOUTS, Results
 from kernelam.report.tables import spread
 
@@ -35,21 +35,21 @@ def numbered(results: Results) -> list[tuple[int, Run]]:
     return [(number, run) for number, runs in enumerate(results.experiments) for run in runs]
 
 
-def name_of(number: int, run: Run) -> str:
-    return f"{number + 1} · {system(run.about)}"
+def name_of(number: int, runs: Experiment) -> str:
+    return f"{number + 1} · {named(runs)}"
 
 
 def title_of(number: int, run: Run) -> str:
     """Of one run among several of an experiment."""
-    return f"{name_of(number, run)} ({run.folder.name})"
+    return f"{number + 1} · {system(run.about)} ({run.folder.name})"
 
 
 def rate_of(run: Run) -> float:
     return 100 * float(run.test["rate"])
 
 
-def wer_of(results: Results) -> str:
-    return f"{results.sets[1]} WER %"
+def rate_title(results: Results) -> str:
+    return f"{results.sets[1]} {results.rate} %"
 
 
 def conditions(results: Results) -> str:
@@ -63,7 +63,7 @@ def conditions(results: Results) -> str:
 
 def errors(results: Results) -> str:
     told = zip(results.experiments, results.errors.rows, strict=True)
-    rows = [[name_of(number, runs[0]), *row[1:]] for number, (runs, row) in enumerate(told)]
+    rows = [[name_of(number, runs), *row[1:]] for number, (runs, row) in enumerate(told)]
     return section("Error rates", results.notes, table(results.errors.header, rows))
 
 
@@ -72,10 +72,10 @@ def training(results: Results) -> str:
     trained = [(number, runs) for number, runs in enumerate(results.experiments) if runs[0].trained]
     for (number, runs), row in zip(trained, results.training.rows, strict=True):
         wer = spread([rate_of(run) for run in runs], ".2f", bold=True)
-        rows.append([name_of(number, runs[0]), wer, *row[1:], " ".join(str(run.folder) for run in runs)])
-    header = ["system", wer_of(results), *results.training.header[1:], "directory"]
-    note = "CE, entropy and ERLL are of heldout frames, in nats; seconds, flops and peak memory are of one training."
-    return section("Metrics and training", note, table(header, rows))
+        rows.append([name_of(number, runs), wer, *row[1:], " ".join(str(run.folder) for run in runs)])
+    header = ["system", rate_title(results), *results.training.header[1:], "directory"]
+    note = "CE (cross-entropy), entropy and ERLL, their sum, are of heldout frames, in nats."
+    return section("Metrics and training", f"{note} {results.costs}", table(header, rows))
 
 
 def papers(results: Results) -> str:

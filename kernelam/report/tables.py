@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
+NONE = "–"
+
 
 @dataclass(frozen=True)
 class Table:

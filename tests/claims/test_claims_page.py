@@ -10,7 +10,7 @@ import pytest
 from kernelam.claims.estimates import Estimate
 from kernelam.claims.outcomes import read_outcome
 from kernelam.claims.page import duration, elapsed, page, read_findings, table
-from kernelam.claims.papers import CLAIMS, Finding, Part, Verdict
+from kernelam.claims.papers import CLAIMS, Finding, Form, Part, Verdict
 from kernelam.claims.study import Study
 from kernelam.errors import KernelamError
 from kernelam.experiments import Work
@@ -39,6 +39,12 @@ def test_what_is_done_is_not_done_again_unless_what_it_needs_has_changed(study):
     study.run_cell(taker)
     again = Path("calls").read_text().splitlines()[len(calls) :]
     assert again[0].endswith("exp/claims_quick/gaussian_nt-fs_1")
+    (taker.folder / "model.safetensors").unlink()
+    (taker.folder / "cell.json").write_text('{"work": [["train", 1, 2], ["decode", 2, 3], ["decode", 3, 4]]}')
+    study.run_cell(taker)
+    trainings = [step.start for step in study.work(taker) if step.step == "train"]
+    assert len(trainings) == 1  # the one of the model that is there
+    assert trainings[0] > 1
 
 
 def test_a_cell_waits_for_what_it_needs(study):
@@ -56,7 +62,7 @@ def test_the_page_tells_all(study):
     assert [row.split(".")[0] for row in rows] == [f"| {number}" for number in range(1, 14)]
     assert "| 7. Selected features survive | may2017, 6.5 | +0.40 | +0.40 to +0.40 | 3 | **held** |" in rows
     assert rows[0] == (
-        "| 1. A bottleneck lowers TER | may2017, 6.3 | +0.0 % | +0.0 % to +0.0 % | 12 | **too small to tell** |"
+        "| 1. A bottleneck lowers TER | may2017, 6.3 | 0.0 % | 0.0 % to 0.0 % | 12 | **too small to tell** |"
     )
     assert f"\n{len(study.cells)} cells took " in text
     assert "- kernelam 0; commit abc\n- P, 2 cores, S\n" in text
@@ -115,13 +121,17 @@ def test_outcomes_are_read_from_the_model(study):
 def test_parts_have_rows_of_their_own():
     parts = [
         Part("first", Estimate(-0.034, (-0.05, -0.01), 9), Verdict.HELD),
-        Part("second", Estimate(0.5, None, 2), Verdict.TOO_SMALL, percent=False),
+        Part("second", Estimate(0.5, None, 2), Verdict.TOO_SMALL, Form.DIFFERENCE),
+        Part("third", Estimate(5 / 8, (0.31, 0.863), 8), Verdict.TOO_SMALL, Form.SHARE),
+        Part("fourth", Estimate(-0.0002, (-0.03, 0.0001), 8), Verdict.TOO_SMALL),
         Part("beside", Estimate(float("nan"), None, 2), None),
     ]
     assert table([Finding(CLAIMS[5], parts, Verdict.TOO_SMALL)]).rows == [
         ["6. More features help, with diminishing returns", "may2017, 6.4", "", "", "", "**too small to tell**"],
         ["– first", "", "−3.4 %", "−5.0 % to −1.0 %", "9", "held"],
         ["– second", "", "+0.50", "–", "2", "too small to tell"],
+        ["– third", "", "62 %", "31 % to 86 %", "8", "too small to tell"],
+        ["– fourth", "", "0.0 %", "−3.0 % to 0.0 %", "8", "too small to tell"],
         ["– beside", "", "–", "–", "2", ""],
     ]
 

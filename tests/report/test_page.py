@@ -47,8 +47,8 @@ EPOCHS = [
 SELECTION = {"kept": [10, 20], "survival": [0.75, 1.0], "chance": [0.004, 1], "input_weights": [0, 1, 2, 1, 1, 1]}
 
 
-def kernel(folder: Path, features: int, ce: float, wrong: int) -> Path:
-    about = json.loads(json.dumps(KERNEL))
+def kernel(folder: Path, features: int, ce: float, wrong: int, seed: int = 1) -> Path:
+    about = json.loads(json.dumps(KERNEL)) | {"seed": seed}
     about["config"]["features"] = about["training"]["settings"]["num_features"] = features
     about["heldout"] = {"ce": ce, "entropy": 1.0, "erll": ce + 1.0, "frame_error": 0.5}
     about["heldout_metrics"] = {
@@ -143,7 +143,7 @@ def test_correlations(tmp_path: Path, many: list[Path]) -> None:
     page = Elements(page_of(many[:3]))
     assert "Left out: 2 of the 3 models with heldout metrics that it takes." in page.texts("p")
     # seeds are no models
-    seeds = [kernel(tmp_path / f"seed{n}", 500, 2.0 + n, n) for n in range(3)]
+    seeds = [kernel(tmp_path / f"seed{n}", 500, 2.0 + n, n, seed=n) for n in range(3)]
     assert "Left out: 1 of the 3 models with heldout metrics that it takes." in Elements(page_of(seeds)).texts("p")
 
 
@@ -159,13 +159,41 @@ def test_numbers_are_those_of_the_inputs(many: list[Path]) -> None:
     # of each of three kernels: the revert that diverged, and both halvings
     assert titles.count("epoch 2: diverged, reverted") == titles.count("epoch 2: diverged, rate halved") == 3
     assert titles.count("epoch 3: CE 2.2500, rate halved") == titles.count("epoch 1: CE 2.5000") == 3
-    assert titles.count("round 1: of 10 kept, 75.0 % survive") == 3
-    assert titles.count("frame -1, coordinate 1: 1.00") == titles.count("frame 0, coordinate 0: 2.00") == 3
+    assert sum(title.endswith("round 1: of 10 kept, 75.0 % survive") for title in titles) == 3
+    assert titles.count("frame -1, coordinate 1: 1.00") == titles.count("frame 0, coordinate 0: 2.00") == 1
     ces, rates = [1.2345, 2.5, 2.25, 2.2], [10, 20, 12.5, 15]
     captions = page.texts("figcaption")
     assert f"CE: r = {correlation(ces, rates):.2f}, n = 4" in captions
     assert page.texts("pre") == ["out of <memory>"]
     assert {"Learning curves", "Failed"} <= set(page.texts("h2"))
+
+
+def test_lines_of_the_number_of_features_are_of_one_kernel_and_trick(tmp_path: Path, many: list[Path]) -> None:
+    by_erll = [kernel(tmp_path / f"r{n}", n, 2.0, 4) for n in (1000, 2000)]
+    for folder in by_erll:
+        record = json.loads((folder / "model.json").read_text())
+        record["training"]["options"] |= {"schedule": "halving", "metric": "erll"}
+        (folder / "model.json").write_text(json.dumps(record))
+    text = page_of([*many, *by_erll]).read_text()
+    drawn = text[text.index("<h2>Number of features") : text.index("<h2>Survival")]
+    assert re.findall(r"</svg>([^<]*)</li>", drawn) == [
+        "Gaussian, NT, selected features",
+        "Gaussian, R, selected features",
+    ]
+    lines = re.findall(r'<polyline class="(c\d)" points="([^"]*)"', drawn)
+    assert [(colour, len(points.split())) for colour, points in lines] == [("c0", 3), ("c1", 2)] * 2
+
+
+def test_selections_are_drawn_by_kernel_in_the_mean_of_runs(tmp_path: Path) -> None:
+    runs = [kernel(tmp_path / f"{n}", 1000, 2.0, 4, seed=n) for n in range(36)]
+    for number, folder in enumerate(runs):
+        weights = [float(place == number) for place in range(440)]
+        told = {"kept": [10] * 50, "survival": [0.5] * 50, "chance": [0.1] * 50, "input_weights": weights}
+        (folder / "selection.json").write_text(json.dumps(told))
+    path = page_of(runs)
+    captions = Elements(path).texts("figcaption")
+    assert captions.count("Gaussian kernel, 36 runs") == captions.count("Gaussian kernel, 36 runs: from 0 to 0.03") == 1
+    assert path.stat().st_size < 1.5e6
 
 
 def test_confused_phones_are_of_the_best_model_that_tells_them(many: list[Path]) -> None:
@@ -257,6 +285,10 @@ def test_damaged_stories_are_sentences(tmp_path: Path) -> None:
     (details / "per_utt").write_text("u ref a b\nu hyp a\n")
     with pytest.raises(KernelamError, match=r"the columns of u differ in number; score .*decode_test again"):
         read_alignments(folder / "decode_test")
+    (details / "per_utt").write_text("u ref  a\u00a0b c\nu hyp  a\u3000b \t c\n")  # which are no spaces to Kaldi
+    assert read_alignments(folder / "decode_test") == {"u": [("a\u00a0b", "a\u3000b"), ("c", "c")]}
+    (details / "per_spk").write_text("SPEAKER id\ns\u00a0t raw 1 2 2 0 0 0 0 0\nSUM raw 1 2\n")
+    assert [one.name for one in read_speakers(folder / "decode_test")] == ["s\u00a0t"]
     (details / "per_spk").write_text("SPEAKER id\ns raw 1 2\nSUM raw 1 2\n")
     with pytest.raises(KernelamError, match="per_spk is damaged: score"):
         read_speakers(folder / "decode_test")
@@ -366,7 +398,7 @@ def test_in_a_browser(tmp_path: Path, many: list[Path], need_program: Callable[[
             assert browser.value("innerWidth") == width
             sizes = "[...document.querySelectorAll('figure svg')].map(one => one.getBoundingClientRect())"
             drawn = browser.value(f"{sizes}.map(one => [one.left, one.right, one.height])")
-            assert len(drawn) == 3 + 3 + 7 + 2 + 3 + 3 + 4
+            assert len(drawn) == 3 + 3 + 7 + 2 + 1 + 1 + 4
             assert all(left >= 0 and right <= width and height > 100 for left, right, height in drawn)
             # text of figures, as it is scaled, is no smaller than small print
             assert browser.value(f"Math.min(...{sizes}.map(one => 12 * one.width / 360))") >= 11

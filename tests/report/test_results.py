@@ -41,7 +41,8 @@ DNN = {
 def experiment(folder: Path, about: dict, wrong: int) -> Path:
     """A model whose test hypotheses lack a word of the first `wrong` utterances, and whose dev ones are right."""
     folder.mkdir()
-    record = {**about, "num_parameters": 12345, "seed": 7, "provenance": PROVENANCE}
+    files = {"model.safetensors": f"digest of {folder.name}"}
+    record = {"seed": 7, "files": files, **about, "num_parameters": 12345, "provenance": PROVENANCE}
     (folder / "model.json").write_text(json.dumps(record))
     hyps = {utt: ["one"] if number < wrong else words for number, (utt, words) in enumerate(REFS.items())}
     weights = Weights(9, 0.5)
@@ -109,25 +110,146 @@ def test_runs_that_differ_in_their_seed_make_one_row(tmp_path: Path, folders: li
         write_results(tmp_path / "RESULTS.md", "A title", folders, Path("elsewhere"))
 
 
-def test_combinations_of_models_that_differ_in_their_seed_make_one_row(tmp_path: Path) -> None:
-    def member(seed: int, width: int) -> Path:
-        told = {"settings": {"width": width}, "options": {"rates": [0.1], "seed": seed}, "data": ["x"]}
-        return experiment(tmp_path / f"{width}_{seed}", {**DNN, "training": {**DNN["training"], **told}}, 4)
-
-    def combination(seed: int) -> Path:
-        members = [{"folder": str(member(seed, width)), "weight": 0.5} for width in (10, 20)]
-        config = {"weights": [0.5, 0.5], "members": [DNN, DNN]}
-        training = {"frames": 100, "seconds": 1.0}
-        about = {"kind": "combination", "config": config, "training": training, "members": members}
-        return experiment(tmp_path / f"both_{seed}", about, 2 * seed)
-
-    combined = [combination(seed) for seed in (1, 2)]
+def test_a_seed_counts_once(tmp_path: Path, folders: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "RESULTS.md"
-    write_results(page, "A title", combined, combined[0])
+    monkeypatch.chdir(tmp_path)
+    results = write_results(page, "A title", [*folders, Path("dnn"), folders[1]], Path("./gmm"))
+    assert [len(runs) for runs in results.experiments] == [1, 1]
+    twins = [seeded(tmp_path / name, 1) for name in ("one", "two")]
+    with pytest.raises(KernelamError, match=r"/one and .*/two have the same settings and seed, which are no two seeds"):
+        write_results(page, "A title", twins, twins[0])
+
+
+def seeded(folder: Path, seed: int, wrong: int = 4, settings: dict | None = None, **config: float) -> Path:
+    """A DNN whose settings are known."""
+    told = {"settings": settings or {}, "options": {"rates": [0.1, 0.2], "seed": seed}, "data": ["x"]}
+    training = {**DNN["training"], **told, "configurations": 2}
+    about = {**DNN, "config": {**DNN["config"], **config}, "training": training}
+    return experiment(folder, {**about, "seed": seed, "fingerprint": f"print of {folder.name}"}, wrong)
+
+
+def test_seeds_of_a_model_on_features_of_another_are_one_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "exp").mkdir()
+    for seed in (1, 2):
+        seeded(tmp_path / f"exp/donor_{seed}", seed, settings={"selection": "50"})
+
+    def taker(name: str, seed: int, donor: int, settings: dict) -> Path:
+        models = [f"print of donor_{donor}"]
+        return seeded(tmp_path / f"exp/{name}_{seed}_{donor}", seed, settings={**settings, "models": models})
+
+    def rows(*folders: Path) -> list[int]:
+        results = write_results(tmp_path / "RESULTS.md", "A title", list(folders), folders[0])
+        return [len(runs) for runs in results.experiments]
+
+    takers = [taker("fs", *both, {"features_of": f"exp/donor_{both[1]}"}) for both in ((1, 1), (2, 2), (1, 2))]
+    # where the path is that of another working directory, the donor is the one beside
+    assert rows(*takers) == [3]
+    of_posteriors = [taker("p", n, n, {"kernel": f"gaussian o (posteriors:exp/donor_{n})"}) for n in (1, 2)]
+    monkeypatch.chdir(tmp_path)
+    assert rows(*takers, *of_posteriors) == [3, 2]
+    shutil.rmtree("exp/donor_2")  # what it was is no longer known
+    assert rows(*takers[:2]) == [1, 1]
+
+
+def test_names_of_rows_have_ranges_of_what_was_found(tmp_path: Path) -> None:
+    seeds = [seeded(tmp_path / f"{seed}", seed, dropout=dropout) for seed, dropout in ((1, 0.2), (2, 0.1), (3, 0.2))]
+    write_results(tmp_path / "RESULTS.md", "A title", seeds, seeds[0])
+    assert cells((tmp_path / "RESULTS.md").read_text(), "DNN")[0][0] == "DNN, 4 × 1000 tanh, dropout 0.1–0.2"
+    pairs = [{"kind": "combination", "config": {"weights": [w, 0.5], "members": [DNN, GMM]}} for w in (0.25, 0.5)]
+    assert system(*pairs) == "0.25–0.50 (DNN, 4 × 1000 tanh) + 0.50 (GMM, 300 Gaussians)"
+
+
+def combined(folder: Path, members: list[Path], wrong: int = 2, kind: str = "combination") -> Path:
+    """Of models, or, where the kind is kernel, of the blocks within the folder."""
+    digests = [{"model.safetensors": f"digest of {member.name}"} for member in members]
+    training = {"members": digests, "weights": "fitted", "frames": 100, "seconds": 1.0}
+    if kind == "kernel":
+        config = {"kernel": {"name": "gaussian"}, "features": 8, "bottleneck": 0}
+        return experiment(folder, {"kind": kind, "config": config, "training": training}, wrong)
+    told = [{"folder": str(member), "weight": 0.5} for member in members]
+    config = {"weights": [0.5, 0.5], "members": [DNN, DNN]}
+    return experiment(folder, {"kind": kind, "config": config, "training": training, "members": told}, wrong)
+
+
+def test_combinations_of_models_that_differ_in_their_seed_make_one_row(tmp_path: Path) -> None:
+    def both(seed: int) -> Path:
+        names = [(tmp_path / f"{width}_{seed}", width) for width in (10, 20)]
+        members = [seeded(name, seed, settings={"width": width}) for name, width in names]
+        return combined(tmp_path / f"both_{seed}", members, 2 * seed)
+
+    page, folders = tmp_path / "RESULTS.md", [both(seed) for seed in (1, 2)]
+    write_results(page, "A title", folders, folders[0])
     assert [row[2] for row in cells(page.read_text(), "0.50")[:-1]] == ["**7.50** ± 3.54"]
     (tmp_path / "10_2/model.json").unlink()  # what it was made of is no longer known
-    write_results(page, "A title", combined, combined[0])
+    write_results(page, "A title", folders, folders[0])
     assert [row[2] for row in cells(page.read_text(), "0.50")[:2]] == ["**5.00**", "**10.00**"]
+
+
+def test_what_is_made_of_models_costs_what_they_cost(tmp_path: Path) -> None:
+    page, members = tmp_path / "RESULTS.md", [seeded(tmp_path / f"m{n}", 1, settings={"n": n}) for n in (1, 2, 3)]
+    both = combined(tmp_path / "both", members[:2])
+    nested = combined(tmp_path / "nested", [both, members[2]])
+    write_results(page, "A title", [both, nested], both)
+    rows = cells(page.read_text(), "0.50")[2:]
+    assert rows[0][2:8] == ["5,000", "–", "4 × 1,000", "15", "2.5", "0.5"]
+    assert rows[1][2:8] == ["5,000", "–", "6 × 1,000", "23", "3.75", "0.5"]
+    assert "Those of a model made of others include theirs" in page.read_text()
+    joined = combined(tmp_path / "joined", [Path("block.1"), Path("block.2")], kind="kernel")
+    for number in (1, 2):
+        seeded(joined / f"block.{number}", 1, settings={"block": number})
+    write_results(page, "A title", [joined], joined)
+    assert cells(page.read_text(), "Gaussian kernel")[1][5:7] == ["15", "2.5"]
+    about = json.loads((members[1] / "model.json").read_text())
+    (members[1] / "model.json").write_text(json.dumps(about | {"files": {"model.safetensors": "trained again"}}))
+    results = write_results(page, "A title", [both, joined], both)
+    assert cells(page.read_text(), "0.50")[1][2:8] == ["–"] * 6
+    assert f"What {both} was made of is no longer there: its cost is not known." in page.read_text()
+    write_page(tmp_path / "report.html", results)
+    assert "both): training, seconds" not in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.parametrize(("units", "rate", "name"), [("characters", "CER", "characters"), ("a map", "TER", "tokens")])
+def test_rates_are_called_by_what_was_scored(
+    tmp_path: Path, folders: list[Path], units: str, rate: str, name: str
+) -> None:
+    for number, folder in enumerate(folders):
+        path = folder / "decode_test/scoring_kaldi/result.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"units": units}))
+        if not number:
+            with pytest.raises(KernelamError, match=f"gmm was scored in {units}, .*dnn in words: score both alike"):
+                write_results(tmp_path / "RESULTS.md", "A title", folders, folders[0])
+    results = write_results(tmp_path / "RESULTS.md", "A title", folders, folders[0])
+    write_page(tmp_path / "report.html", results)
+    tables, page = ((tmp_path / file).read_text() for file in ("RESULTS.md", "report.html"))
+    assert f"| dev {rate} % | test {rate} % |" in tables
+    assert f"dev has 40 {name}, test 40" in tables
+    assert f"{rate} is the share of errors in {name}." in tables
+    for text in (f"test {rate} %", f"<th>{name}</th>", f"<th>{rate} %</th>", f"Most confused {name}"):
+        assert text in page
+    assert "WER" not in tables + page
+
+
+def test_rows_are_in_the_order_of_the_papers(tmp_path: Path) -> None:
+    def about(name: str, bottleneck: int, selection: str, metric: str) -> dict:
+        config = {"kernel": {"name": name}, "features": 50, "bottleneck": bottleneck}
+        options = {"schedule": "halving", "metric": metric}
+        told = {"settings": {"selection": selection, "name": name, "rank": bottleneck}, "options": options, "data": []}
+        return {"kind": "kernel", "config": config, "training": {**DNN["training"], **told}}
+
+    given = [
+        about(name, rank, selection, metric)
+        for name in ("sparse-gaussian", "gaussian", "laplacian")
+        for rank, metric in ((9, "erll"), (9, "ce"), (0, "erll"), (0, "ce"))
+        for selection in ("5", "")
+    ]
+    folders = [experiment(tmp_path / str(n), one, 2) for n, one in enumerate([DNN, *given[::-1], GMM])]
+    results = write_results(tmp_path / "RESULTS.md", "A title", folders[:1] + folders[:0:-1], folders[0])
+    names = [row[0] for row in results.errors.rows]
+    assert names[:2] == ["GMM, 300 Gaussians", "DNN, 4 × 1000 tanh"]
+    assert [name.split(" kernel")[0] for name in names[2::8]] == ["Laplacian", "Gaussian", "Sparse Gaussian"]
+    by_erll = ["", ", bottleneck 9", ", halved by ERLL", ", bottleneck 9, halved by ERLL"]
+    features = ("50 features", "50 selected features")
+    assert names[2:10] == [f"Laplacian kernel, {number}{end}" for end in by_erll for number in features]
 
 
 def test_an_experiment_that_cannot_be_reported_is_a_sentence(tmp_path: Path, folders: list[Path]) -> None:
@@ -136,6 +258,12 @@ def test_an_experiment_that_cannot_be_reported_is_a_sentence(tmp_path: Path, fol
     with pytest.raises(
         KernelamError, match=r"dnn/decode_test was scored with weights tuned on .*; score it again with"
     ):
+        write_results(page, "A title", folders, folders[0])
+    path = folders[1] / "decode_test/scoring_kaldi/result.json"
+    path.write_text(
+        json.dumps({name: value for name, value in json.loads(path.read_text()).items() if name != "tuned_on"})
+    )
+    with pytest.raises(KernelamError, match="dnn/decode_test was scored with weights tuned on an unknown set"):
         write_results(page, "A title", folders, folders[0])
     (folders[1] / "decode_dev/scoring_kaldi/result.json").unlink()
     with pytest.raises(KernelamError, match="decode_dev is not scored"):
@@ -165,6 +293,16 @@ def test_combined_lattices_are_an_experiment(tmp_path: Path, folders: list[Path]
     )
     with pytest.raises(KernelamError, match="other holds no trained model"):
         write_results(tmp_path / "RESULTS.md", "A title", [tmp_path / "other"], tmp_path / "other")
+
+
+def test_places_of_tuning_are_compared_as_places(
+    tmp_path: Path, folders: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = folders[1] / "decode_test/scoring_kaldi/result.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"tuned_on": "./dnn/../dnn/decode_dev/"}))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to(folders[1])
+    write_results(tmp_path / "RESULTS.md", "A title", [folders[0], Path("link")], folders[0])
 
 
 def test_names_of_kernels_are_those_of_expressions():
