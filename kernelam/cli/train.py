@@ -176,7 +176,8 @@ def ridge(
 
     parse(kernel)  # a mistake in it is told before PyTorch is there
     ridges = _choices("--ridge", ridge, math.inf)
-    from kernelam.training.ridge import RidgePlan, Solver, prepare_ridge, sum_share, train_ridge
+    from kernelam.training.ridge import prepare_ridge, sum_share, train_ridge
+    from kernelam.training.ridge_plan import RidgePlan, Solver
 
     features = (kernel, bandwidth, num_features, sampling)
     plan = RidgePlan(*features, ridges, scheme, Solver(solver, tolerance), shared["seed"])

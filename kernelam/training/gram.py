@@ -1,8 +1,9 @@
 """What ridge regression needs of the frames, summed once (chen2016, section 2.1): A_i = Z_iᵀZ_i and g_i = Z_iᵀ1.
 
-Frames are taken class by class, in units of a fixed size. A unit is summed in single precision and written to a file of
-its own; A_i is the sum of its units in their order. Which process sums which unit does not matter to the last bit, and
-one that is killed costs its unit.
+One against one, there is a matrix for each class; one against the rest, the sum of these alone. Frames are taken class
+by class, in units of a fixed size, none with frames of two matrices. A unit is summed in single precision and written
+to a file of its own; a matrix is the sum of its units in their order. Which process sums which unit does not matter to
+the last bit, and one that is killed costs its unit.
 """
 
 import time
@@ -37,9 +38,9 @@ BOUND = 1e-5
 
 @dataclass(frozen=True)
 class Unit:
-    """The frames start … stop − 1 of all frames in the order of their classes: part `number` of the `of` of a class."""
+    """The frames start … stop − 1 of all, in the order of their classes: part `number` of the `of` of a matrix."""
 
-    label: int
+    matrix: int
     number: int
     of: int
     start: int
@@ -47,20 +48,20 @@ class Unit:
 
     @property
     def name(self) -> str:
-        return str(self.label) if self.of == 1 else f"{self.label}.{self.number}"
+        return str(self.matrix) if self.of == 1 else f"{self.matrix}.{self.number}"
 
     @property
     def frames(self) -> int:
         return self.stop - self.start
 
 
-def units(counts: np.ndarray) -> list[Unit]:
-    """Of the classes that have frames."""
+def units(sizes: np.ndarray) -> list[Unit]:
+    """Of the matrices that have frames; `sizes` says how many each has."""
     found: list[Unit] = []
-    ends = np.cumsum(counts).astype(int).tolist()
-    for label, (end, count) in enumerate(zip(ends, counts.astype(int).tolist(), strict=True)):
-        starts = range(end - count, end, UNIT)
-        found += [Unit(label, n, len(starts), start, min(start + UNIT, end)) for n, start in enumerate(starts)]
+    ends = np.cumsum(sizes).astype(int).tolist()
+    for matrix, (end, size) in enumerate(zip(ends, sizes.astype(int).tolist(), strict=True)):
+        starts = range(end - size, end, UNIT)
+        found += [Unit(matrix, n, len(starts), start, min(start + UNIT, end)) for n, start in enumerate(starts)]
     return found
 
 
@@ -83,40 +84,46 @@ def chunk_of(count: int) -> int:
 def accumulate(todo: Sequence[Unit], train: Batches, features: FeatureMap, folder: Path) -> None:
     """Sum the units that `folder` has not got yet."""
     missing = [unit for unit in todo if not is_summed(unit, folder)]
-    order = torch.from_numpy(np.argsort(train.labels.cpu().numpy(), kind="stable"))
+    labels = train.labels.cpu().numpy()
+    order = np.argsort(labels, kind="stable")
     for unit in progress(missing, f"sums of {features.count} features"):
-        start = time.monotonic()
-        packed, about = _sum(unit, order[unit.start : unit.stop], train, features)
+        start, frames = time.monotonic(), order[unit.start : unit.stop]
+        packed, about = _sum(unit.matrix, frames, labels[frames], train, features)
         seconds = {"seconds": time.monotonic() - start, "frames": unit.frames}
         write_arrays(_about(folder, unit.name), about, seconds)
         _write(folder, unit.name, packed)
 
 
 def is_summed(unit: Unit, folder: Path) -> bool:
-    """Whether its sums are there, or those of its class."""
-    return any(_matrix(folder, name).exists() for name in (unit.name, str(unit.label)))
+    """Whether its sums are there, or those of its matrix."""
+    return any(_matrix(folder, name).exists() for name in (unit.name, str(unit.matrix)))
 
 
-def _sum(unit: Unit, frames: Tensor, train: Batches, features: FeatureMap) -> tuple[Tensor, dict[str, Tensor]]:
-    """The packed ZᵀZ, and in double precision Zᵀ1 and the sampled entries."""
-    triangle = Triangle(features.count)
+def _sum(
+    matrix: int, frames: np.ndarray, labels: np.ndarray, train: Batches, features: FeatureMap
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """The packed ZᵀZ, and in double precision Zᵀ1 of each class and the sampled entries."""
+    triangle, classes = Triangle(features.count), np.unique(labels)
     packed = torch.zeros(triangle.size, device=train.device)
-    rows, columns = (index.to(train.device) for index in sampled(unit.label, features.count))
-    g = torch.zeros(features.count, dtype=torch.float64, device=train.device)
+    rows, columns = (index.to(train.device) for index in sampled(matrix, features.count))
+    g = torch.zeros(len(classes), features.count, dtype=torch.float64, device=train.device)
     entries = torch.zeros(len(rows), dtype=torch.float64, device=train.device)
     z: Tensor | None = None
-    for part in torch.split(frames, chunk_of(features.count)):
-        z = features(train.take(part)[0], z)
+    size = chunk_of(features.count)
+    for start in range(0, len(frames), size):
+        z = features(train.take(torch.from_numpy(frames[start : start + size]))[0], z)
         zt = z.T
         triangle.add(packed, zt)
-        g += zt.sum(dim=1)
         entries += (zt[rows].double() * zt[columns]).sum(dim=1)
-    return packed, {"g": g, "entries": entries}
+        here, counts = np.unique(labels[start : start + size], return_counts=True)
+        for place, own in zip(np.searchsorted(classes, here), zt.split(counts.tolist(), dim=1), strict=True):
+            g[int(place)] += own.sum(dim=1)
+    return packed, {"classes": torch.from_numpy(classes), "g": g, "entries": entries}
 
 
-def sampled(label: int, count: int) -> tuple[Tensor, Tensor]:
-    """Row and column numbers of the entries of A_label that are summed in double precision too."""
-    pairs = np.sort(stream(0, "entries", label).integers(count, size=(SAMPLE, 2)), axis=1)
+def sampled(matrix: int, count: int) -> tuple[Tensor, Tensor]:
+    """Row and column numbers of the entries that are summed in double precision too."""
+    pairs = np.sort(stream(0, "entries", matrix).integers(count, size=(SAMPLE, 2)), axis=1)
     pairs[::4, 1] = pairs[::4, 0]
     rows, columns = torch.from_numpy(pairs).unbind(dim=1)
     return rows, columns
@@ -145,16 +152,18 @@ def _map(folder: Path, name: str, size: int) -> Tensor:
 
 
 class Grams:
-    """A_i and g_i of the classes that have frames, on disk."""
+    """The matrices, on disk: A_i of each class that has frames, or their sum as matrix 0; and g_i in `sums`."""
 
-    def __init__(self, folder: Path, count: int, counts: np.ndarray, device: torch.device) -> None:
-        self.folder, self.counts, self.device = folder, counts, device
+    def __init__(
+        self, folder: Path, count: int, counts: np.ndarray, matrices: Sequence[int], device: torch.device
+    ) -> None:
+        self.folder, self.counts, self.matrices, self.device = folder, counts, matrices, device
         self.triangle = Triangle(count)
         self.sums = torch.zeros(len(counts), count, dtype=torch.float64)
         self.seconds = self.error = 0.0
-        for label in np.flatnonzero(counts).tolist():
-            arrays, about = read_arrays(_about(folder, str(label)))
-            self.sums[label] = arrays["g"]
+        for matrix in matrices:
+            arrays, about = read_arrays(_about(folder, str(matrix)))
+            self.sums[arrays["classes"]] = arrays["g"]
             self.seconds += about["seconds"]
             self.error = max(self.error, about["error"])
         self._maps: dict[int, Tensor] = {}
@@ -166,46 +175,47 @@ class Grams:
 
     @property
     def num_bytes(self) -> int:
-        return 4 * self.triangle.size * int((self.counts > 0).sum())
+        return 4 * self.triangle.size * len(self.matrices)
 
-    def packed(self, label: int) -> Tensor:
-        """A_label as `triangle` has it, on the device; a GPU keeps them if it has room for all."""
-        if label in self._maps:
-            return self._maps[label]
-        found = _map(self.folder, str(label), self.triangle.size).to(self.device)
+    def packed(self, matrix: int) -> Tensor:
+        """As `triangle` has it, on the device; a GPU keeps them if it has room for all."""
+        if matrix in self._maps:
+            return self._maps[matrix]
+        found = _map(self.folder, str(matrix), self.triangle.size).to(self.device)
         if self._hold:
-            self._maps[label] = found
+            self._maps[matrix] = found
         return found
 
-    def full(self, label: int) -> Tensor:
-        """A_label, r × r."""
-        return self.triangle.full(self.packed(label))
+    def full(self, matrix: int) -> Tensor:
+        """r × r."""
+        return self.triangle.full(self.packed(matrix))
 
 
 def assemble(every: Sequence[Unit], count: int, counts: np.ndarray, folder: Path, device: torch.device) -> Grams:
-    """The matrices of all classes, of units that are all summed; each is checked against its sample."""
-    classes: dict[int, list[Unit]] = {}
+    """The matrices, of units that are all summed; each is checked against its sample."""
+    parts: dict[int, list[Unit]] = {}
     for unit in every:
-        classes.setdefault(unit.label, []).append(unit)
-    for label, parts in classes.items():
-        _finish(label, parts, Triangle(count), folder)
-    return Grams(folder, count, counts, device)
+        parts.setdefault(unit.matrix, []).append(unit)
+    for matrix, its in parts.items():
+        _finish(matrix, its, Triangle(count), folder)
+    return Grams(folder, count, counts, list(parts), device)
 
 
-def _finish(label: int, parts: Sequence[Unit], triangle: Triangle, folder: Path) -> None:
-    """Write the sum of the units of a class, check it, and remove them."""
-    name = str(label)
+def _finish(matrix: int, parts: Sequence[Unit], triangle: Triangle, folder: Path) -> None:
+    """Write the sum of the units of a matrix, check it, and remove them."""
+    name = str(matrix)
     if _matrix(folder, name).exists() and "error" in read_arrays(_about(folder, name))[1]:
         return
     described = [read_arrays(_about(folder, unit.name)) for unit in parts]
     packed = _map(folder, parts[0].name, triangle.size)
     for unit in parts[1:]:
         packed += _map(folder, unit.name, triangle.size)
-    arrays = {key: torch.stack([one[key] for one, _ in described]).sum(dim=0) for key in ("g", "entries")}
-    error = _error(label, packed, arrays["entries"], triangle)
+    arrays = _add([arrays for arrays, _ in described])
+    error = _error(matrix, packed, arrays["entries"], triangle)
     if not error <= BOUND:
+        of = f"class {matrix}" if len(arrays["classes"]) == 1 else "all classes"
         raise KernelamError(
-            f"the sums over the frames of class {label} in single precision are off by {error:.1e} of their size, more"
+            f"the sums over the frames of {of} in single precision are off by {error:.1e} of their size, more"
             f" than {BOUND:g}; remove {folder} and run this again"
         )
     about = {key: sum(told[key] for _, told in described) for key in ("seconds", "frames")}
@@ -217,9 +227,18 @@ def _finish(label: int, parts: Sequence[Unit], triangle: Triangle, folder: Path)
             _about(folder, unit.name).unlink()
 
 
-def _error(label: int, packed: Tensor, exact: Tensor, triangle: Triangle) -> float:
+def _add(parts: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """Entries and g of units together; a class may have frames in several."""
+    of = torch.cat([part["classes"] for part in parts])
+    classes, places = of.unique(return_inverse=True)
+    g = torch.cat([part["g"] for part in parts])
+    total = torch.zeros(len(classes), g.shape[1], dtype=g.dtype).index_add_(0, places, g)
+    return {"classes": classes, "g": total, "entries": torch.stack([part["entries"] for part in parts]).sum(dim=0)}
+
+
+def _error(matrix: int, packed: Tensor, exact: Tensor, triangle: Triangle) -> float:
     """The largest |A_kl − exact| / √(A_kk A_ll) of the sample."""
-    rows, columns = sampled(label, triangle.r)
+    rows, columns = sampled(matrix, triangle.r)
     found = triangle.at(packed, rows, columns).double()
     scale = (triangle.at(packed, rows, rows).double() * triangle.at(packed, columns, columns)).sqrt()
     return float(((found - exact).abs() / scale.clamp_min(torch.finfo(torch.float32).tiny)).max())

@@ -4,103 +4,41 @@ Everything that takes long is kept in DIR/sums until the model is there: the fea
 the answers of each block of pairs. The sums can be made by other processes, which only need that folder and the frames.
 """
 
-import hashlib
-import json
-import shutil
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from kernelam.errors import KernelamError
 from kernelam.files import alone_in
 from kernelam.frames.batches import Batches
 from kernelam.frames.store import FrameStore
-from kernelam.hmm.transitions import TransitionModel
-from kernelam.kernels import FeatureMap, Kernel, kernel_from
+from kernelam.kernels import FeatureMap, Kernel
 from kernelam.models.arrays import read_arrays
-from kernelam.models.directory import STATES, is_whole, remove_model, save_model
-from kernelam.models.posterior import Inputs, find_device
-from kernelam.models.ridge import SCHEMES, Ridge
-from kernelam.progress import progress, say, warn
-from kernelam.training import checkpoint
-from kernelam.training.acoustic import (
-    HELDOUT,
-    TrainingInput,
-    check_alignments,
-    count_classes,
-    pack_sets,
-    state_files,
-)
-from kernelam.training.calibration import Scores, Source, calibrate
+from kernelam.models.directory import STATES, remove_model, save_model
+from kernelam.models.posterior import find_device
+from kernelam.models.ridge import Ridge
+from kernelam.progress import say
+from kernelam.training.acoustic import HELDOUT, TrainingInput, check_alignments, state_files
+from kernelam.training.calibration import calibrate
 from kernelam.training.cost import peak_memory
 from kernelam.training.examination import class_phones, examine
-from kernelam.training.features import build_features
 from kernelam.training.gram import Grams, accumulate, assemble, assign, units
 from kernelam.training.metrics import evaluate
-from kernelam.training.ridge_needs import Needs, Task, check_needs
-from kernelam.training.ridge_solvers import FEWEST, Solver, check_ridge, paired_classes, solve_pairs, solve_rest
-
-SCORES = 1 << 30
-"""Bytes of heldout scores that are kept; where there are more, each step of the calibration computes them again."""
-
-
-@dataclass(frozen=True)
-class RidgePlan:
-    kernel: str  # an expression of kernelam.kernels.expression
-    bandwidth: float  # a factor on the median
-    num_features: int
-    sampling: str = "paired"
-    ridges: tuple[float, ...] = (1.0,)  # λ, to choose from
-    scheme: str = "one-vs-one"
-    solver: Solver = field(default_factory=Solver)
-    seed: int = 1
-
-    def __post_init__(self) -> None:
-        if self.scheme not in SCHEMES:
-            raise KernelamError(f"no scheme is called {self.scheme}; there are {', '.join(SCHEMES)}")
-        if not self.bandwidth > 0.0:
-            raise KernelamError(f"a bandwidth must be above zero, not {self.bandwidth:g}")
-
-    def settings(self) -> dict[str, Any]:
-        return {name: value for name, value in asdict(self).items() if name != "seed"}
-
-    def of_sums(self) -> dict[str, Any]:
-        """What decides the sums over frames."""
-        return {name: getattr(self, name) for name in ("kernel", "bandwidth", "num_features", "sampling", "seed")}
-
-
-@dataclass(frozen=True)
-class Work:
-    """A training that is checked and has its frames."""
-
-    given: TrainingInput
-    plan: RidgePlan
-    transitions: TransitionModel
-    train: Batches
-    heldout: Batches
-    inputs: Inputs
-    counts: np.ndarray
-    told: dict[str, Any]
-    fingerprint: str
-    fingerprint_of_sums: str
-
-    @property
-    def folder(self) -> Path:
-        return self.given.folder / "sums"
+from kernelam.training.ridge_plan import RidgePlan, Work, begin, clean, features_of, restore
+from kernelam.training.ridge_scores import heldout_scores, vote_error
+from kernelam.training.ridge_solvers import paired_classes, solve_pairs, solve_rest
 
 
 def prepare_ridge(given: TrainingInput, plan: RidgePlan, device: str) -> None:
     """All that comes before the sums, so that several processes can share these (see `sum_share`)."""
     transitions = check_alignments(given)
     with alone_in(given.folder):
-        if work := _begin(given, transitions, plan, device):
-            _features(work)
+        if work := begin(given, transitions, plan, device):
+            features_of(work)
 
 
 def sum_share(folder: Path, job: int, jobs: int, device: str) -> None:
@@ -114,10 +52,10 @@ def sum_share(folder: Path, job: int, jobs: int, device: str) -> None:
         raise KernelamError(f"{folder}/sums/features.safetensors is not there: no training into {folder} is prepared")
     place = find_device(device)
     arrays, about = read_arrays(folder / "sums" / "features.safetensors")
-    inputs, _, features = _restore(arrays, about, place)
+    inputs, _, features = restore(arrays, about, place)
     store = FrameStore(folder / "frames" / "train")
     train = Batches(store, inputs.context, inputs.mean, inputs.scale, place)
-    share = assign(units(np.array(about["counts"])), jobs)[job - 1]
+    share = assign(units(np.array(about["sizes"])), jobs)[job - 1]
     accumulate(share, train, features, folder / "sums")
 
 
@@ -126,92 +64,14 @@ def train_ridge(given: TrainingInput, plan: RidgePlan, device: str) -> None:
     as it is, and what an earlier call left undone is gone on with."""
     transitions = check_alignments(given)
     with alone_in(given.folder):
-        if work := _begin(given, transitions, plan, device):
+        if work := begin(given, transitions, plan, device):
             _finish(work)
-
-
-def _begin(given: TrainingInput, transitions: TransitionModel, plan: RidgePlan, device: str) -> Work | None:
-    """Frames and settings; nothing where the model is there."""
-    place = find_device(device)
-    stores, inputs = pack_sets(given, transitions)
-    features = {"pipeline": given.pipeline.settings(), "context": given.context}
-    told = {
-        "settings": {**plan.settings(), **features},
-        "options": {"seed": plan.seed},
-        "data": [store.digest for store in stores],
-    }
-    fingerprint = _digest(told)
-    if is_whole(given.folder, fingerprint):
-        say(f"{given.folder} holds the model of these data and settings already")
-        _clean(given.folder)
-        return None
-    counts = count_classes(stores[0], transitions.num_pdfs)
-    _check_classes(counts, plan)
-    train, heldout = (Batches(store, inputs.context, inputs.mean, inputs.scale, place) for store in stores)
-    say(f"{len(train)} training frames, {len(heldout)} heldout frames, {transitions.num_pdfs} classes, on {place}")
-    of_sums = _digest({**plan.of_sums(), **features, "data": stores[0].digest})
-    return Work(given, plan, transitions, train, heldout, inputs, counts, told, fingerprint, of_sums)
-
-
-def _digest(told: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
-
-
-def _check_classes(counts: np.ndarray, plan: RidgePlan) -> None:
-    paired = paired_classes(counts)
-    if len(paired) < 2:
-        raise KernelamError(f"{len(paired)} classes have {FEWEST} training frames or more, and at least two must")
-    if left := sorted(set(range(len(counts))) - set(paired.tolist())):
-        names = " ".join(map(str, left[:10])) + (" …" if len(left) > 10 else "")
-        warn(
-            f"{len(left)} of {len(counts)} classes have fewer than {FEWEST} training frames ({names}) and cannot be set"
-            " against others: each keeps its share of the training frames, half a frame at least, as its probability"
-        )
-    for ridge in plan.ridges:
-        check_ridge(counts, plan.num_features, ridge, plan.scheme)
-
-
-def _features(work: Work) -> tuple[Kernel, FeatureMap, Needs]:
-    """The features, drawn and fitted once; what is left of other sums is removed, and what these will take is said."""
-    plan, path, place = work.plan, work.folder / "features.safetensors", work.train.device
-    needs = check_needs(_task(work), work.given.folder, place)
-    known = checkpoint.read(path, work.fingerprint_of_sums)
-    if known is None:
-        shutil.rmtree(work.folder, ignore_errors=True)
-        source = (plan.bandwidth, plan.num_features, plan.sampling, work.train, work.inputs, plan.seed, place)
-        kernel, features = build_features(plan.kernel, *source)
-        mean, scale = (torch.from_numpy(array) for array in (work.inputs.mean, work.inputs.scale))
-        about = {
-            "kernel": kernel.settings(),
-            "context": work.inputs.context,
-            "counts": work.counts.astype(int).tolist(),
-        }
-        arrays = {**features.arrays, "input.mean": mean, "input.scale": scale}
-        checkpoint.write(path, arrays, about, work.fingerprint_of_sums)
-        known = read_arrays(path)
-    _, kernel, features = _restore(*known, place)
-    return kernel, features, needs
-
-
-def _restore(
-    arrays: dict[str, Tensor], about: dict[str, Any], device: torch.device
-) -> tuple[Inputs, Kernel, FeatureMap]:
-    kernel = kernel_from(about["kernel"])
-    mean, scale = (arrays.pop(f"input.{name}").numpy() for name in ("mean", "scale"))
-    return Inputs(tuple(about["context"]), mean, scale), kernel, kernel.map_of(arrays).to(device)
-
-
-def _task(work: Work) -> Task:
-    plan, frames = work.plan, len(work.train) + len(work.heldout)
-    stores = 4 * frames * (len(work.inputs.mean) + 1)
-    sizes = (work.counts, plan.num_features, work.inputs.dim, len(work.heldout), stores)
-    return Task(*sizes, plan.scheme, plan.solver, len(plan.ridges))
 
 
 def _finish(work: Work) -> None:
     clock, given, plan = time.monotonic(), work.given, work.plan
-    kernel, features, needs = _features(work)
-    every = units(work.counts)
+    kernel, features = features_of(work)
+    every = units(work.sizes)
     accumulate(every, work.train, features, work.folder)
     grams = assemble(every, features.count, work.counts, work.folder, work.train.device)
     say(
@@ -237,7 +97,7 @@ def _finish(work: Work) -> None:
             "flops": _flops(work, features, best["iterations"]["sum"]),
             "memory": peak_memory(work.train.device),
             "disk": disk,
-            "estimate": asdict(needs),
+            "estimate": asdict(work.needs),
         },
         "heldout": {name: best["heldout"][name] for name in (*HELDOUT, "vote_error")},
         **seen.record,
@@ -247,13 +107,7 @@ def _finish(work: Work) -> None:
     seen.save(given.folder)
     lda = [given.pipeline.lda] if given.pipeline.lda else []
     save_model(given.folder, model, about, [*states, *lda])
-    _clean(given.folder)
-
-
-def _clean(folder: Path) -> None:
-    """Remove what only an unfinished training needs."""
-    for name in ("frames", "sums"):
-        shutil.rmtree(folder / name, ignore_errors=True)
+    clean(given.folder)
 
 
 def _choose(work: Work, grams: Grams, kernel: Kernel, features: FeatureMap) -> tuple[list[dict[str, Any]], Ridge]:
@@ -297,41 +151,6 @@ def _try(work: Work, grams: Grams, kernel: Kernel, features: FeatureMap, ridge: 
     seconds = {"systems": solved.seconds, "calibration": calibrated - start, "heldout": ended - calibrated}
     rounded = {name: round(value, 1) for name, value in seconds.items()}
     return model, {"ridge": ridge, "iterations": iterations, "seconds": rounded, "heldout": heldout}
-
-
-def heldout_scores(model: Ridge, heldout: Batches) -> Source:
-    """f of heldout frames: of a class, in the pairs that it is in; or of all frames, against the rest."""
-    parts = _of_pairs if model.scheme == "one-vs-one" else _of_classes
-    size = 4 * len(heldout) * max(1, len(model.classes) - 1)
-    if size > SCORES:
-        return lambda: parts(model, heldout)
-    known = list(progress(parts(model, heldout), "heldout scores"))
-    return lambda: iter(known)
-
-
-def _of_pairs(model: Ridge, heldout: Batches) -> Iterator[Scores]:
-    labels, pairs = heldout.labels.cpu(), model.pairs
-    for place, label in enumerate(model.classes.tolist()):
-        problems = (pairs == place).any(dim=1).nonzero()[:, 0]
-        first = pairs[problems, 0] == place
-        for frames in torch.split((labels == label).nonzero()[:, 0], model.chunk):
-            if len(frames):
-                yield Scores(model.outputs(heldout.take(frames)[0], problems), problems, first)
-
-
-def _of_classes(model: Ridge, heldout: Batches) -> Iterator[Scores]:
-    problems = torch.arange(len(model.classes), device=model.device)
-    for x, labels in heldout.in_order(model.chunk):
-        yield Scores(model.outputs(x), problems, labels[:, None] == model.classes)
-
-
-@torch.no_grad()
-def vote_error(model: Ridge, heldout: Batches) -> float:
-    """The share of frames whose class has not the most votes."""
-    wrong = 0
-    for x, labels in heldout.in_order(model.chunk):
-        wrong += int((model.votes(x).argmax(dim=1) != labels).sum())
-    return wrong / len(heldout)
 
 
 def _flops(work: Work, features: FeatureMap, iterations: int) -> int:

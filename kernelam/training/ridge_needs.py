@@ -24,17 +24,25 @@ LIBRARIES = 160 << 20
 
 @dataclass(frozen=True)
 class Needs:
-    """Bytes of files, of memory, and of the files that are mapped into memory while there is room for them."""
+    """Bytes of files, of memory, and of the files that are mapped into memory while there is room for them; and the
+    memory of a job that sums."""
 
     disk: int
     memory: int
     mapped: int
+    job: int
 
     def told(self) -> str:
         return (
             f"{self.disk / GIB:.2f} GiB of disk and {self.memory / GIB:.2f} GiB of memory, besides"
-            f" {self.mapped / GIB:.2f} GiB of files that are mapped while there is room"
+            f" {self.mapped / GIB:.2f} GiB of files that are mapped while there is room; each job of the sums"
+            f" {self.job / GIB:.2f} GiB"
         )
+
+
+def matrix_sizes(counts: np.ndarray, scheme: str) -> np.ndarray:
+    """Frames of each matrix that is summed: of every class, or all."""
+    return counts if scheme == "one-vs-one" else counts.sum(keepdims=True)
 
 
 def problems_of(counts: np.ndarray, scheme: str) -> int:
@@ -58,7 +66,7 @@ class Task:
     def needs(self, device: torch.device) -> Needs:
         """Besides what the process has already: in its largest phase, the sums of a unit, the systems of a block with
         the answers so far, or the scoring of heldout frames."""
-        D, parts = self.count, units(self.counts)
+        D, parts = self.count, units(matrix_sizes(self.counts, self.scheme))
         triangle, problems = Triangle(D).size, problems_of(self.counts, self.scheme)
         several = sum(unit.of > 1 for unit in parts)
         answers = problems * D
@@ -67,10 +75,11 @@ class Task:
         scores = self.heldout * max(1, len(paired_classes(self.counts)) - 1)
         scoring = answers + scores + max(self._scoring(), 16 * ELEMENTS)  # or eight arrays in double precision
         memory = 4 * max(sums, answers + self._solving(problems), scoring)
-        matrices = len({unit.label for unit in parts})
+        matrices = len({unit.matrix for unit in parts})
         written = triangle * (len(parts) + (several > 0)) + answers * (self.ridges + 1)
         used = peak_memory(device) + LIBRARIES if device.type == "cpu" else 0
-        return Needs(4 * written + self.stores, memory + used, 4 * triangle * matrices + self.stores)
+        mapped = 4 * triangle * matrices + self.stores
+        return Needs(4 * written + self.stores, memory + used, mapped, 4 * sums + used)
 
     def _scoring(self) -> int:
         """Numbers: z of a chunk of frames, and of pairs μ, its products, Q with a copy and a factor."""

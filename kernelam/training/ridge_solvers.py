@@ -39,7 +39,7 @@ class Solver:
     name: str = "gmres"  # or cg, cholesky
     tolerance: float = 1e-3  # |(A + λI)β − g| / |g|, of those that iterate
     max_iterations: int = 1000
-    memory: int = 1 << 31  # bytes of the vectors of pairs that are solved together
+    memory: int = 1 << 30  # bytes of the vectors of pairs that are solved together
 
     def __post_init__(self) -> None:
         if self.name not in VECTORS:
@@ -143,17 +143,19 @@ def _direct(grams: Grams, pairs: Tensor, b: Tensor, ridge: float) -> Tensor:
 
 
 def factorise(A: Tensor, ridge: float, what: str) -> Tensor:
-    """L with LLᵀ = A + λI: in single precision, and in double where that cannot tell the least pivot from rounding."""
-    least = 16 * torch.finfo(A.dtype).eps * float(A.diagonal().max())
+    """L with LLᵀ = A + λI: where single precision cannot tell the least pivot from errors of the sums, in double; but
+    without λ there is nothing else in it then."""
+    noise = 16 * torch.finfo(torch.float32).eps * float(A.diagonal().max())
     A.diagonal().add_(ridge)
     factor, info = torch.linalg.cholesky_ex(A)
-    if not info and float(factor.diagonal().min()) ** 2 > least:
-        return factor
-    if ridge > 0.0:
+    regular = not info and float(factor.diagonal().min()) ** 2 > noise
+    if not regular and ridge > 0.0:
+        del factor  # before there are two more of twice the size
         factor, info = torch.linalg.cholesky_ex(A.double())
-        if not info:
-            return factor
-    raise _singular(what, f"a ridge of {ridge:g} is below the error of the sums over frames")
+        regular = not info
+    if not regular:
+        raise _singular(what, f"a ridge of {ridge:g} is below the error of the sums over frames")
+    return factor
 
 
 def _substitute(factor: Tensor, b: Tensor) -> Tensor:
@@ -209,13 +211,10 @@ def _no_convergence(pairs: Tensor, shares: Tensor, iterations: Tensor, ridge: fl
 
 
 def solve_rest(grams: Grams, ridge: float) -> Solution:
-    """β of each paired class against all other frames, by one Cholesky factor."""
+    """β of each paired class against all other frames, by one Cholesky factor, in double precision."""
     check_ridge(grams.counts, grams.count, ridge, "one-vs-rest")
     start = time.monotonic()
-    total = torch.zeros(grams.triangle.size, dtype=torch.float64, device=grams.device)
-    for label in np.flatnonzero(grams.counts).tolist():
-        total += grams.packed(label)
-    factor = factorise(grams.triangle.full(total.float()), ridge, "all classes")
+    factor = factorise(grams.full(0).double(), ridge, "all classes")
     classes = torch.from_numpy(paired_classes(grams.counts))
     b = (2.0 * grams.sums[classes] - grams.sums.sum(dim=0)).to(grams.device)
     beta = _substitute(factor, b.T).T.contiguous().cpu()

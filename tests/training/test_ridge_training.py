@@ -19,9 +19,10 @@ from kernelam.models import load_model
 from kernelam.models.description import describe
 from kernelam.models.ridge import Ridge
 from kernelam.report.experiments import system
-from kernelam.training import gram, ridge, ridge_needs, ridge_solvers
+from kernelam.training import gram, ridge, ridge_needs, ridge_plan, ridge_scores, ridge_solvers
 from kernelam.training.acoustic import TrainingInput
-from kernelam.training.ridge import RidgePlan, prepare_ridge, sum_share, train_ridge
+from kernelam.training.ridge import prepare_ridge, sum_share, train_ridge
+from kernelam.training.ridge_plan import RidgePlan
 from kernelam.training.ridge_solvers import Solver
 
 PHONES = "<eps> 0\na 1\nb 2\nc 3\n#0 4\n"
@@ -136,7 +137,7 @@ def test_any_number_of_jobs_gives_the_same_model(given: TrainingInput) -> None:
         (ridge, "calibrate", 0),
         (ridge, "examine", 0),
         (ridge, "save_model", 0),
-        (ridge, "_clean", 0),
+        (ridge, "clean", 0),
     ],
 )
 def test_a_run_that_was_killed_goes_on(
@@ -187,7 +188,7 @@ def test_scores_are_computed_again_where_they_are_too_many(
     given: TrainingInput, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train_ridge(given, PLAN, "cpu")
-    monkeypatch.setattr(ridge, "SCORES", 100)
+    monkeypatch.setattr(ridge_scores, "SCORES", 100)
     other = elsewhere(given, "other")
     train_ridge(other, PLAN, "cpu")
     assert model_of(other) == model_of(given)
@@ -227,8 +228,8 @@ def test_a_solver_that_does_not_converge_leaves_no_model(given: TrainingInput) -
 
 
 def test_fewer_than_two_classes(given: TrainingInput, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ridge, "count_classes", lambda store, classes: np.array([90.0, 1.0, 0.0]))
-    with pytest.raises(KernelamError, match="1 classes have 2 training frames or more, and at least two must"):
+    monkeypatch.setattr(ridge_plan, "count_classes", lambda store, classes: np.array([90.0, 1.0, 0.0]))
+    with pytest.raises(KernelamError, match="1 of 3 classes have 2 training frames; two must"):
         train_ridge(given, PLAN, "cpu")
 
 

@@ -1,0 +1,48 @@
+"""Outputs of a ridge model on heldout frames: what its logistic maps are fitted to, and how often votes are wrong."""
+
+from collections.abc import Iterator
+
+import torch
+
+from kernelam.frames.batches import Batches
+from kernelam.models.ridge import Ridge
+from kernelam.progress import progress
+from kernelam.training.calibration import Scores, Source
+
+SCORES = 1 << 30
+"""Bytes of heldout scores that are kept; where there are more, each step of the calibration computes them again."""
+
+
+def heldout_scores(model: Ridge, heldout: Batches) -> Source:
+    """f of heldout frames: of a class, in the pairs that it is in; or of all frames, against the rest."""
+    parts = _of_pairs if model.scheme == "one-vs-one" else _of_classes
+    size = 4 * len(heldout) * max(1, len(model.classes) - 1)
+    if size > SCORES:
+        return lambda: parts(model, heldout)
+    known = list(progress(parts(model, heldout), "heldout scores"))
+    return lambda: iter(known)
+
+
+def _of_pairs(model: Ridge, heldout: Batches) -> Iterator[Scores]:
+    labels, pairs = heldout.labels.cpu(), model.pairs
+    for place, label in enumerate(model.classes.tolist()):
+        problems = (pairs == place).any(dim=1).nonzero()[:, 0]
+        first = pairs[problems, 0] == place
+        for frames in torch.split((labels == label).nonzero()[:, 0], model.chunk):
+            if len(frames):
+                yield Scores(model.outputs(heldout.take(frames)[0], problems), problems, first)
+
+
+def _of_classes(model: Ridge, heldout: Batches) -> Iterator[Scores]:
+    problems = torch.arange(len(model.classes), device=model.device)
+    for x, labels in heldout.in_order(model.chunk):
+        yield Scores(model.outputs(x), problems, labels[:, None] == model.classes)
+
+
+@torch.no_grad()
+def vote_error(model: Ridge, heldout: Batches) -> float:
+    """The share of frames whose class has not the most votes."""
+    wrong = 0
+    for x, labels in heldout.in_order(model.chunk):
+        wrong += int((model.votes(x).argmax(dim=1) != labels).sum())
+    return wrong / len(heldout)
