@@ -61,7 +61,8 @@ def learning(results: Results) -> str:
     keys = [("line", GREY, "kept epochs"), ("cross", GREY, "reverted"), ("triangle", GREY, "rate halved")]
     note = (
         "Heldout cross-entropy after each epoch. A dashed line leads to an epoch that was reverted: the next one starts"
-        " from where it started. What lies beyond the axis, or diverged, is drawn at its upper end."
+        " from where it started. Where the rate is halved by ERLL, cross-entropy may rise in epochs that are kept. What"
+        " lies beyond the axis, or diverged, is drawn at its upper end."
     )
     return section("Learning curves", note, figures(drawn, keys))
 

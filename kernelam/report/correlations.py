@@ -31,10 +31,16 @@ def correlations(results: Results) -> str:
         note += f" Capped and top-k log loss are left out: {_models(swept)} of the {FEWEST} models that tell them."
     else:
         drawn.append(
-            _family("λ", "Capped log loss, which is CE for λ = 0", _swept("capped", swept), len(swept), log=True)
+            _family(
+                "λ",
+                "Capped log loss, −mean log(p + λ), which is CE for λ = 0",
+                _swept("capped", swept),
+                len(swept),
+                log=True,
+            )
         )
         points = [(1 - share, r) for share, r in _swept("top-k", swept)]
-        caption = "Top-k log loss, which is CE where no frame is left out"
+        caption = "Top-k log loss, CE without the worst frames"
         drawn.append(_family("share of frames left out, 1 − k/N", caption, points, len(swept)))
     return remark(TITLE, note, figures(drawn))
 

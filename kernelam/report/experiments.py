@@ -40,7 +40,7 @@ class Run:
                 f" steps/score.sh --tuned-on {places[0]}"
             )
         combined = "systems" in test and not (folder / "model.json").exists()
-        about = _lattices(test) if combined else describe(folder)
+        about = _lattices(test) if combined else _with_members(folder, describe(folder))
         return cls(folder, about, dev, test, read_scored(places[1]))
 
     @property
@@ -56,6 +56,12 @@ class Run:
     def cost(self) -> dict[str, Any] | None:
         """Of a trained one; None where what it was made of is gone."""
         return parts.cost(self.folder, self.about)
+
+
+def _with_members(folder: Path, about: dict[str, Any]) -> dict[str, Any]:
+    """A combination tells what its members are, not how they were trained: what they tell themselves is more."""
+    found = parts.members(folder, about) if about["kind"] == "combination" else None
+    return {**about, "config": {**about["config"], "members": [one for _, one in found]}} if found else about
 
 
 def _lattices(result: dict[str, Any]) -> dict[str, Any]:
@@ -176,7 +182,7 @@ def _rule(about: dict[str, Any]) -> str:
     """What the halving rule judged heldout frames by, if not by cross-entropy."""
     options = about.get("training", {}).get("options", {})
     by = options.get("metric", "ce").replace("erll", "ERLL")
-    return f", halved by {by}" if options.get("schedule") == "halving" and by != "ce" else ""
+    return f", rate by {by}" if options.get("schedule") == "halving" and by != "ce" else ""
 
 
 def kernel_name(settings: dict[str, Any]) -> str:

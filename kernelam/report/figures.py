@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from html import escape
 
 COLOURS = 8
-_WIDTH, _HEIGHT = 360, 250
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 14, 28, 42
+_WIDTH, _HEIGHT = 360, 258
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 14, 36, 42
 _CLEAR = 12.0  # distance at which a label does not touch a mark
 _SHAPES = {
     "dot": "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0Z",

@@ -20,7 +20,7 @@ from kernelam.report.tables import NONE, Table, spread
 
 METRICS = (
     "CE (cross-entropy), ENT (entropy), ERLL (their sum, the entropy-regularised log loss) and ERR (frame error) are of"
-    " heldout frames; TER is the error rate."
+    " heldout frames; TER, the token error rate, is that of the tables above."
 )
 NAMES = (
     "B is a bottleneck, R the halving rule that judges by ERLL, BR both, NT no trick; FS are selected features, D is"

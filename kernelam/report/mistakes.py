@@ -16,13 +16,15 @@ UTTERANCES, SPEAKERS, WORDS, PHONES = 200, 20, 15, 20  # the worst that are list
 
 
 def _best(results: Results) -> tuple[str, Path]:
-    """The first run of the experiment with the fewest errors, and its decode directory."""
+    """The first run of the best experiment, and its decode directory."""
     number, runs = min(enumerate(results.experiments), key=_errors)
-    return title_of(number, runs[0]), runs[0].folder / f"decode_{results.sets[1]}"
+    name = f"{title_of(number, runs[0])}, the best on {results.sets[0]}"
+    return name, runs[0].folder / f"decode_{results.sets[1]}"
 
 
-def _errors(numbered: tuple[int, Experiment]) -> float:
-    return fmean(map(rate_of, numbered[1]))
+def _errors(numbered: tuple[int, Experiment]) -> tuple[float, float]:
+    """Where the weights were tuned; only among equals, in the set that is reported."""
+    return fmean(run.dev["rate"] for run in numbered[1]), fmean(map(rate_of, numbered[1]))
 
 
 def speakers(results: Results) -> str:
@@ -37,7 +39,7 @@ def speakers(results: Results) -> str:
         rates = (f"{100 * errors / one.words:.2f}" for errors in (one.errors, theirs.get(one.name, 0)))
         rows.append([one.name, *map(str, counts), *rates])
     header = ["speaker", "utterances", results.units, "substitutions", "deletions", "insertions"]
-    header += [f"{results.rate} %", "baseline's"]
+    header += [f"{results.rate} %", f"baseline's {results.rate} %"]
     if reference == decoded:
         header, rows = header[:-1], [row[:-1] for row in rows]
     return section("Worst speakers", f"Of {name}: {len(worst)} of {len(found)}.", table(header, rows))
@@ -65,7 +67,8 @@ def phones(results: Results) -> str:
     number, runs = min(told, key=_errors)
     rows = [(ref, hyp, str(count)) for ref, hyp, count in runs[0].about["confusions"][:PHONES]]
     note = f"Of {title_of(number, runs[0])}: heldout frames whose most probable class is one of another phone."
-    return section("Most confused phones", note, table(["phone", "taken for", "frames"], rows))
+    body = table(["phone", "taken for", "frames"], rows)
+    return section("Most confused phones", note, f'<div class="beside">{body}</div>')
 
 
 def alignments(results: Results) -> str:

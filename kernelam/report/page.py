@@ -52,7 +52,11 @@ h3 {{ font-size: 1rem; margin: 1rem 0 .3rem; }}
 p {{ margin: .3rem 0 .8rem; max-width: 75ch; }}
 small, figcaption, .conditions, .legend {{ color: var(--quiet); font-size: .875rem; }}
 ul {{ padding-left: 1.2rem; margin: .3rem 0; }}
-.scroll {{ overflow-x: auto; }}
+.scroll {{ overflow-x: auto; background: /* a shadow where there is more to the side */
+  linear-gradient(to right, var(--paper) 40%, transparent) left / 3rem 100% no-repeat local,
+  linear-gradient(to left, var(--paper) 40%, transparent) right / 3rem 100% no-repeat local,
+  linear-gradient(to right, var(--rule), transparent) left / 1rem 100% no-repeat scroll,
+  linear-gradient(to left, var(--rule), transparent) right / 1rem 100% no-repeat scroll; }}
 table {{ border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; overflow-wrap: normal; }}
 th, td {{ padding: .35rem .6rem; text-align: right; vertical-align: top; border-bottom: 1px solid var(--rule); }}
 th {{ font-weight: 600; vertical-align: bottom; min-width: 4.5em; }}
@@ -60,11 +64,13 @@ td {{ white-space: nowrap; }}
 th:first-child, td:first-child {{ text-align: left; padding-left: 0; }}
 td:first-child {{ white-space: normal; min-width: 11rem; }}
 td:last-child {{ white-space: normal; }}
-tbody tr:nth-child(even) {{ background: var(--band); }}
+td:nth-child(n + 10):last-child {{ min-width: 9rem; overflow-wrap: anywhere; }}
+tbody tr:nth-child(even) {{ background: rgb(128 128 128 / .08); }}
 .beside {{ display: flex; flex-wrap: wrap; gap: 1rem 3rem; align-items: flex-start; }}
 .beside > * {{ max-width: 100%; }}
 .beside th {{ min-width: 0; }}
 .beside td {{ min-width: 0; white-space: nowrap; }}
+.beside td:first-child {{ white-space: normal; }}
 .figures {{ display: grid; gap: 1rem 2rem; grid-template-columns: repeat(auto-fill, minmax(min(100%, 340px), 1fr)); }}
 figure {{ margin: 0; break-inside: avoid; max-width: 480px; }}
 svg {{ display: block; width: 100%; height: auto; overflow: visible; }}
@@ -87,7 +93,7 @@ pre {{ overflow-x: auto; background: var(--band); padding: .6rem; font-size: .81
 @page {{ size: landscape; margin: 15mm; }}
 @media print {{
   body {{ padding: 0; max-width: none; font-size: 10pt; }}
-  .scroll {{ overflow: visible; }}
+  .scroll {{ overflow: visible; background: none; }}
   table {{ font-size: 7.5pt; }}
   th, td {{ padding: .15rem .3rem; white-space: normal; }}
   th {{ min-width: 0; }}

@@ -161,12 +161,18 @@ def _notes(experiments: list[Experiment], reference: Experiment, sets: tuple[str
         if any(len(runs) > 1 for runs in experiments)
         else ""
     )
+    rule = (
+        " “Rate by” says which heldout metric the learning rate is halved by, where it is not cross-entropy; ERLL is"
+        " cross-entropy plus entropy."
+        if any(", rate by " in named(runs) for runs in experiments)
+        else ""
+    )
     return (
         f"{rate} is the share of errors in {units}. LM weight and word insertion penalty are tuned on {dev} and applied"
         f" to {test}; the oracle has them chosen on {test} itself, for comparison only. Intervals are 95 % bootstrap"
         f" intervals over {first.test['utterances']} utterances, p is that of a paired bootstrap test against"
-        f" {named(reference)} ({first.test['replicates']} replicates).{seeds} {dev} has {first.dev['ref_words']}"
-        f" {units}, {test} {first.test['ref_words']}."
+        f" {named(reference)} ({first.test['replicates']:,} replicates).{seeds} There are {first.dev['ref_words']:,}"
+        f" {units} in {dev}, {first.test['ref_words']:,} in {test}.{rule}"
     )
 
 
@@ -210,7 +216,7 @@ def _mean(costs: list[dict[str, Any]], name: str, unit: float, form: str) -> str
 def _costs(experiments: list[Experiment]) -> str:
     runs = [run for runs in experiments for run in runs if run.trained]
     trainings = [run.about["training"] for run in runs]
-    notes = ["Seconds and flops are of one training, memory is its peak; heldout frames are not counted in flops."]
+    notes = ["Seconds, flops and peak memory are of one training; heldout frames are not counted in flops."]
     if any("members" in training for training in trainings):
         notes.append("Those of a model made of others include theirs; its memory and frames are the largest of them.")
     if any(training.get("settings", {}).get("features_of") for training in trainings):

@@ -13,7 +13,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A number in ** is strong, as in Markdown."""
 
     def line(cells: Sequence[str], tag: str) -> str:
-        texts = (re.sub(r"^\*\*([\d.]+)\*\*", r"<strong>\1</strong>", escape(cell)) for cell in cells)
+        escaped = (escape(cell).replace("/", "/<wbr>") for cell in cells)  # paths may break there
+        texts = (re.sub(r"^\*\*([\d.]+)\*\*", r"<strong>\1</strong>", text) for text in escaped)
         return f"<tr>{''.join(f'<{tag}>{text}</{tag}>' for text in texts)}</tr>"
 
     body = "".join(line(row, "td") for row in rows)
@@ -56,7 +57,7 @@ def conditions(results: Results) -> str:
     tuned, tested = results.sets
     items = "".join(f"<li>{escape(line)}</li>" for line in results.conditions)
     return (
-        f"<p>{escape(f'Weights tuned on {tuned}, results of {tested}.')}</p>"
+        f"<p>{escape(f'The weights of decoding are tuned on {tuned}; results are those of {tested}.')}</p>"
         f'<details class="conditions"><summary>Software and machines</summary><ul>{items}</ul></details>'
     )
 

@@ -25,10 +25,8 @@ def survival(results: Results) -> str:
     """may2017, figure 4."""
     drawn = []
     for kernel, runs in _by_kernel(results).items():
-        shares = [share for _, _, told in runs for share in (*told.survival, *told.chance) if share > 0]
         rounds = max(len(told.kept) for _, _, told in runs)
-        least = min(0.1, *shares)  # there is no logarithm of 0
-        plot = Plot(Axis.around("round", range(1, rounds + 1), whole=True), Axis("share", least, 1.0, log=True))
+        plot = Plot(Axis.around("round", [1, rounds], whole=True), Axis("share", 0.0, 1.0))
         for one in runs:
             _curve(plot, *one)
         drawn.append(figure(plot, f"{kernel} kernel{_count(runs)}"))
@@ -43,11 +41,10 @@ def _count(runs: list[Told]) -> str:
 
 def _curve(plot: Plot, number: int, run: Run, told: Selection) -> None:
     for shares, dashed in ((told.survival, False), (told.chance, True)):
-        plot.line([(t, share) for t, share in enumerate(shares, 1) if share > 0], number, dashed)
+        plot.line(list(enumerate(shares, 1)), number, dashed)
     for t, (share, kept) in enumerate(zip(told.survival, told.kept, strict=True), 1):
-        if share > 0:
-            title = f"{title_of(number, run)}, round {t}: of {kept} kept, {100 * share:.1f} % survive"
-            plot.mark("point", t, share, number, title)
+        title = f"{title_of(number, run)}, round {t}: of {kept} kept, {100 * share:.1f} % survive"
+        plot.mark("point", t, share, number, title)
 
 
 def inputs(results: Results) -> str:
@@ -78,4 +75,4 @@ def _map(name: str, weights: list[float], left: int, right: int) -> str:
     for place, weight in enumerate(weights):
         frame, coordinate = place // width - left, place % width
         plot.cell(coordinate, frame, weight / most, f"frame {frame}, coordinate {coordinate}: {weight:.2f}")
-    return figure(plot, f"{name}: from 0 to {most:.2f}")
+    return figure(plot, f"{name}: from 0 (pale) to {most:.2f}")

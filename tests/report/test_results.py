@@ -85,7 +85,7 @@ def test_page(tmp_path: Path, folders: list[Path]) -> None:
         "7",
     ]
     assert "over 20 utterances" in page
-    assert "against GMM, 300 Gaussians (10000 replicates)" in page
+    assert "against GMM, 300 Gaussians (10,000 replicates)" in page
     assert "- torch 1.2.3; commit abc\n- a processor, 2 cores, Linux\n" in page
 
 
@@ -174,11 +174,15 @@ def combined(folder: Path, members: list[Path], wrong: int = 2, kind: str = "com
 def test_combinations_of_models_that_differ_in_their_seed_make_one_row(tmp_path: Path) -> None:
     def both(seed: int) -> Path:
         names = [(tmp_path / f"{width}_{seed}", width) for width in (10, 20)]
-        members = [seeded(name, seed, settings={"width": width}) for name, width in names]
+        members = [
+            seeded(name, seed, settings={"width": width, "pretraining": "rbm" * (width == 10)}) for name, width in names
+        ]
         return combined(tmp_path / f"both_{seed}", members, 2 * seed)
 
     page, folders = tmp_path / "RESULTS.md", [both(seed) for seed in (1, 2)]
-    write_results(page, "A title", folders, folders[0])
+    results = write_results(page, "A title", folders, folders[0])
+    rbm, other = "DNN, 4 × 1000 tanh, rbm pre-training", "DNN, 4 × 1000 tanh"  # as only the members tell
+    assert results.errors.rows[0][0] == f"0.50 ({rbm}) + 0.50 ({other})"
     assert [row[2] for row in cells(page.read_text(), "0.50")[:-1]] == ["**7.50** ± 3.54"]
     (tmp_path / "10_2/model.json").unlink()  # what it was made of is no longer known
     write_results(page, "A title", folders, folders[0])
@@ -222,7 +226,7 @@ def test_rates_are_called_by_what_was_scored(
     write_page(tmp_path / "report.html", results)
     tables, page = ((tmp_path / file).read_text() for file in ("RESULTS.md", "report.html"))
     assert f"| dev {rate} % | test {rate} % |" in tables
-    assert f"dev has 40 {name}, test 40" in tables
+    assert f"There are 40 {name} in dev, 40 in test." in tables
     assert f"{rate} is the share of errors in {name}." in tables
     for text in (f"test {rate} %", f"<th>{name}</th>", f"<th>{rate} %</th>", f"Most confused {name}"):
         assert text in page
@@ -247,7 +251,7 @@ def test_rows_are_in_the_order_of_the_papers(tmp_path: Path) -> None:
     names = [row[0] for row in results.errors.rows]
     assert names[:2] == ["GMM, 300 Gaussians", "DNN, 4 × 1000 tanh"]
     assert [name.split(" kernel")[0] for name in names[2::8]] == ["Laplacian", "Gaussian", "Sparse Gaussian"]
-    by_erll = ["", ", bottleneck 9", ", halved by ERLL", ", bottleneck 9, halved by ERLL"]
+    by_erll = ["", ", bottleneck 9", ", rate by ERLL", ", bottleneck 9, rate by ERLL"]
     features = ("50 features", "50 selected features")
     assert names[2:10] == [f"Laplacian kernel, {number}{end}" for end in by_erll for number in features]
 
