@@ -125,7 +125,9 @@ def system(*abouts: dict[str, Any]) -> str:
         case "kernel":
             rank = f", bottleneck {config['bottleneck']}" if config["bottleneck"] else ""
             number = f"{config['features']}{' selected' if selected(about) else ''} features"
-            return f"{kernel_title(config['kernel'])} kernel, {number}{rank}{_rule(about)}"
+            blocks = len(about.get("training", {}).get("members", []))
+            joined = f" in {blocks} blocks" if blocks else ""
+            return f"{kernel_title(config['kernel'])} kernel, {number}{joined}{rank}{_rule(about)}"
         case "dnn":
             dropouts = [one.get("dropout") or 0.0 for one in configs]
             texts = [

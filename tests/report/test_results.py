@@ -202,7 +202,7 @@ def test_what_is_made_of_models_costs_what_they_cost(tmp_path: Path) -> None:
     for number in (1, 2):
         seeded(joined / f"block.{number}", 1, settings={"block": number})
     write_results(page, "A title", [joined], joined)
-    assert cells(page.read_text(), "Gaussian kernel")[1][5:7] == ["15", "2.5"]
+    assert cells(page.read_text(), "Gaussian kernel, 8 features in 2 blocks")[1][5:7] == ["15", "2.5"]
     about = json.loads((members[1] / "model.json").read_text())
     (members[1] / "model.json").write_text(json.dumps(about | {"files": {"model.safetensors": "trained again"}}))
     results = write_results(page, "A title", [both, joined], both)
