@@ -77,11 +77,12 @@ class Scale:
     grid: tuple[Size, ...] = tuple(
         Size(D, C, r) for D in (1000, 5000, 25_000) for C in (147, 1000, 5000) for r in (0, 250) if r < C
     )
+    gram: tuple[int, ...] = (2000, 5000)
     peak: int = 2048
     rounds: int = 9
 
 
-QUICK = Scale((Size(400, 20, d=40, batch=32), Size(400, 40, 8, d=40, batch=32)), (Size(200, 20, d=40),), 256, 3)
+QUICK = Scale((Size(400, 20, d=40, batch=32), Size(400, 40, 8, d=40, batch=32)), (Size(200, 20, d=40),), (200,), 256, 3)
 
 
 def naive_step(size: Size, features: FeatureMap) -> Callable[[Tensor, Tensor], Tensor]:
@@ -257,6 +258,7 @@ def machine(threads: int) -> dict[str, Any]:
 
 def training_bench(threads: int, quick: bool) -> dict[str, Any]:
     """Everything that is measured, as JSON has it. `quick` shows that it runs; its figures mean nothing."""
+    from kernelam.training.bench_gram import gram
     from kernelam.training.bench_memory import memory
 
     before = torch.get_num_threads()
@@ -271,6 +273,8 @@ def training_bench(threads: int, quick: bool) -> dict[str, Any]:
             say("scikit-learn is not installed: train_vs_sklearn_sag is left out")
         found["projections"] = project(scale.main[0], watch)
         found["sizes"] = [grow(size, watch) for size in scale.grid]
+        found["gram"] = [gram(watch, D, scale.main[0].d) for D in scale.gram]
+        found["gram_share"] = found["gram"][-1]["gemm_share"]
     finally:
         torch.set_num_threads(before)
     return found | memory(threads, quick)
@@ -325,6 +329,13 @@ def describe_bench(found: Mapping[str, Any]) -> str:
             ),
         ),
     ]
+    if "gram" in found:
+        parts.append(
+            table(
+                "sums of ridge regression at D  frames/s  of the peak  with z(x)",
+                (row.values() for row in found["gram"]),
+            )
+        )
     if "memory" in found:
         parts += [
             table("an epoch at D  C  r  peak resident GB", (row.values() for row in found["memory"])),

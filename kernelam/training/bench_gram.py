@@ -10,7 +10,7 @@ from kernelam.training.gram import chunk_of
 from kernelam.training.triangles import Triangle
 
 
-def gram_share(watch: Stopwatch, count: int, dim: int = 440) -> dict[str, Any]:
+def gram(watch: Stopwatch, count: int, dim: int) -> dict[str, Any]:
     """A += ZᵀZ of a chunk of frames with `count` features, D(D + 1) flops a frame; and with z(x) of `dim` inputs,
     cosines and sines of D/2 projections, which take dD more."""
     frames, triangle = chunk_of(count), Triangle(count)
@@ -25,6 +25,6 @@ def gram_share(watch: Stopwatch, count: int, dim: int = 440) -> dict[str, Any]:
     return {
         "D": count,
         "frames_per_second": round(frames / times.median["all"], 1),
-        "gram_gemm_share": round(times.share("sums", flops), 4),
-        "features_and_gram_gemm_share": round(times.share("all", flops + frames * count * dim), 4),
+        "gemm_share": round(times.share("sums", flops), 4),
+        "with_features": round(times.share("all", flops + frames * count * dim), 4),
     }

@@ -12,7 +12,7 @@ from kernelam.frames.store import FrameStore
 from kernelam.kernels import FeatureMap, Gaussian
 from kernelam.training import gram
 from kernelam.training.bench import QUICK, Stopwatch
-from kernelam.training.bench_gram import gram_share
+from kernelam.training.bench_gram import gram as bench
 from kernelam.training.gram import Grams, accumulate, assemble, assign, units
 from kernelam.training.triangles import Triangle
 
@@ -143,6 +143,6 @@ def test_a_file_cut_short_is_a_sentence(train: Batches, features: FeatureMap, tm
 
 
 def test_the_share_of_the_peak_is_measured() -> None:
-    found = gram_share(Stopwatch(1, QUICK), 64, 10)
+    found = bench(Stopwatch(1, QUICK), 64, 10)
     assert found["D"] == 64
     assert min(found.values()) > 0

@@ -1,7 +1,10 @@
 """Ridge models from data directories: in one go, by jobs, after kills; and everything that is refused."""
 
 import json
+import multiprocessing
+import os
 import shutil
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,6 +30,7 @@ from kernelam.training.ridge_solvers import Solver
 
 PHONES = "<eps> 0\na 1\nb 2\nc 3\n#0 4\n"
 PLAN = RidgePlan("gaussian", 1.0, 40, ridges=(0.1,), seed=3)
+SMALL = (50, 3)
 
 
 def write_set(folder: Path, transitions: TransitionModel, seed: int) -> None:
@@ -73,9 +77,9 @@ def given(made: Path, tmp_path: Path) -> TrainingInput:
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Units of 50 frames, and blocks of few pairs."""
-    monkeypatch.setattr(gram, "UNIT", 50)
-    monkeypatch.setattr(ridge_solvers, "WIDEST", 3)
+    """Units of few frames, and blocks of few pairs."""
+    monkeypatch.setattr(gram, "UNIT", SMALL[0])
+    monkeypatch.setattr(ridge_solvers, "WIDEST", SMALL[1])
 
 
 def model_of(given: TrainingInput) -> bytes:
@@ -126,40 +130,39 @@ def test_any_number_of_jobs_gives_the_same_model(given: TrainingInput) -> None:
     assert not (given.folder / "sums").exists()
 
 
-@pytest.mark.parametrize(
-    ("module", "name", "after"),
-    [
-        (gram, "_sum", 0),
-        (gram, "_sum", 4),
-        (gram, "_finish", 2),
-        (ridge_solvers, "_solve", 0),
-        (ridge_solvers, "_solve", 2),
-        (ridge, "calibrate", 0),
-        (ridge, "examine", 0),
-        (ridge, "save_model", 0),
-        (ridge, "clean", 0),
-    ],
-)
-def test_a_run_that_was_killed_goes_on(
-    given: TrainingInput, monkeypatch: pytest.MonkeyPatch, module: object, name: str, after: int
-) -> None:
-    original, calls = getattr(module, name), [0]
+def dying(given: TrainingInput, last: int) -> None:
+    """Train, as a process that is killed when it is about to move its file number `last` into its place."""
+    gram.UNIT, ridge_solvers.WIDEST = SMALL
+    left = [last]
 
-    def deadly(*args: object, **named: object) -> object:
-        calls[0] += 1
-        if calls[0] == after + 1:
-            raise KeyboardInterrupt
-        return original(*args, **named)
+    def sync(handle: int) -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
 
-    whole = elsewhere(given, "whole")
-    train_ridge(whole, PLAN, "cpu")
+    os.fsync = sync  # type: ignore[assignment]
+    train_ridge(given, PLAN, "cpu")
+
+
+def test_a_run_that_was_killed_goes_on(given: TrainingInput, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed in every phase, and again the same command: the same model, and nothing else in its directory."""
+    whole, writes = elsewhere(given, "whole"), []
     with monkeypatch.context() as patched:
-        patched.setattr(module, name, deadly)
-        with pytest.raises(KeyboardInterrupt):
-            train_ridge(given, PLAN, "cpu")
-        train_ridge(given, PLAN, "cpu")
-    assert model_of(given) == model_of(whole)
-    assert sorted(path.name for path in given.folder.iterdir()) == sorted(path.name for path in whole.folder.iterdir())
+        patched.setattr(os, "fsync", writes.append)
+        train_ridge(whole, PLAN, "cpu")
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload([ridge.__name__])
+    total = len(writes)
+    for number in (2, total // 4, total // 2, 3 * total // 4, *range(total - 3, total + 1)):
+        other = elsewhere(given, f"killed{number}")
+        process = processes.Process(target=dying, args=(other, number))
+        process.start()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+        assert not (other.folder / "model.json").exists()
+        train_ridge(other, PLAN, "cpu")
+        assert model_of(other) == model_of(whole)
+        assert sorted(os.listdir(other.folder)) == sorted(os.listdir(whole.folder)), number
 
 
 def test_several_ridges_and_the_rest(given: TrainingInput, capsys: pytest.CaptureFixture[str]) -> None:
@@ -196,10 +199,10 @@ def test_scores_are_computed_again_where_they_are_too_many(
 
 def test_what_does_not_fit_is_refused(given: TrainingInput, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(sentence: str, plan: RidgePlan = PLAN) -> None:
-        with pytest.raises(KernelamError, match=sentence):
+        with pytest.raises(KernelamError, match=sentence) as told:
             train_ridge(given, plan, "cpu")
-        assert not (given.folder / "sums").exists()
-        assert not (given.folder / "model.json").exists()
+        assert "\n" not in str(told.value)
+        assert not list(given.folder.iterdir())
 
     with monkeypatch.context() as patched:
         patched.setattr(ridge_needs.shutil, "disk_usage", lambda folder: shutil._ntuple_diskusage(1, 1, 0))
@@ -220,9 +223,10 @@ def test_what_does_not_fit_is_refused(given: TrainingInput, monkeypatch: pytest.
 
 
 def test_a_solver_that_does_not_converge_leaves_no_model(given: TrainingInput) -> None:
-    with pytest.raises(KernelamError, match=r"gmres did not converge for \d+ pairs, classes \d and \d worst"):
+    with pytest.raises(KernelamError, match=r"gmres did not converge for \d+ pairs, classes \d and \d worst") as told:
         train_ridge(given, replace(PLAN, solver=Solver(max_iterations=1)), "cpu")
-    assert not (given.folder / "model.json").exists()
+    assert "\n" not in str(told.value)
+    assert sorted(os.listdir(given.folder)) == ["frames", "sums"]
     train_ridge(given, PLAN, "cpu")  # the sums are still there
     assert (given.folder / "model.json").exists()
 

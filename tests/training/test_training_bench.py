@@ -118,7 +118,7 @@ def test_the_command_writes_all_figures(kernelam, tmp_path):
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "bench.json").read_text())
     main = ("train_gemm_share", "forward_gemm_share", "train_vs_autograd", "sparse_vs_dense")
-    for name in (*main, *(f"{name}_bottleneck" for name in main), "train_vs_sklearn_sag"):
+    for name in (*main, *(f"{name}_bottleneck" for name in main), "train_vs_sklearn_sag", "gram_share"):
         assert math.isfinite(found[name]), name
         assert found[name] > 0, name
     assert found["machine"]["threads"] == 1
