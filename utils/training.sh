@@ -6,12 +6,12 @@ feat_type=plain                 # features as they are, or deltas, lda, fmllr by
 cmvn_opts=                      # CMVN per speaker, e.g. "--norm-means=true --norm-vars=true"
 delta_order=0                   # deltas appended
 splice=5                        # frames of context on either side
-search_frames=100000            # frames that each learning rate is tried on
+search_frames=100000            # frames that each learning rate is tried on; few favour high rates
 schedule=decay                  # rate falls to zero; average: weights of the last epoch averaged; halving: papers' rule
 max_epochs=0                    # training ends here at the latest; 0: 20 with halving, 4 otherwise
 max_halvings=6                  # or with this many halvings of the learning rate
 metric=ce                       # chooses the rate on heldout frames, and halves it: ce, erll[:β], capped[:λ], top-k[:κ]
-l2=0                            # half this times the squared weights is added to the mean log loss; or several to try
+l2=0                            # half this times the squared weights joins the loss (adamw: weight decay); or several
 augment=                        # noise on the inputs: mask:p or noise:s
 seed=1                          # of the first weights, of random features and of the order of frames
 device=cpu                      # cpu or cuda

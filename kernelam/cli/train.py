@@ -28,7 +28,7 @@ def inputs(function: Callable[..., None]) -> Callable[..., None]:
         click.option("--cmvn-opts", default="", help="CMVN per speaker, e.g. '--norm-means=true --norm-vars=true'."),
         click.option("--delta-order", type=COUNT, default=0, help="Append deltas up to this order."),
         click.option("--splice", type=COUNT, default=5, help="Frames of context on either side."),
-        click.option("--seed", type=COUNT, default=1),
+        click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=1),
         click.option("--device", default="cpu", help="cpu or cuda."),
     ):
         function = option(function)
@@ -41,7 +41,12 @@ def common(function: Callable[..., None]) -> Callable[..., None]:
     """Those of every model that is fitted by its gradient."""
     for option in (
         click.option("--rates", default="", help="Learning rates to choose from on heldout frames, e.g. '1 2 4'."),
-        click.option("--search-frames", type=POSITIVE, default=100_000, help="Frames that each rate is tried on."),
+        click.option(
+            "--search-frames",
+            type=POSITIVE,
+            default=100_000,
+            help="Frames that each rate is tried on; few favour high rates.",
+        ),
         click.option("--batch", type=POSITIVE, default=256, help="Frames a mini-batch."),
         click.option(
             "--schedule",
@@ -52,7 +57,12 @@ def common(function: Callable[..., None]) -> Callable[..., None]:
         click.option("--max-epochs", type=COUNT, default=0, help="0: 20 with halving, 4 otherwise."),
         click.option("--max-halvings", type=POSITIVE, default=6, help="The halving of the rate that ends training."),
         click.option("--metric", default="ce", help="Chooses and halves the rate: ce, erll:β, capped:λ or top-k:κ."),
-        click.option("--l2", default="0", help="Half this times the squared weights is added; several to choose from."),
+        click.option(
+            "--l2",
+            default="0",
+            help="Half this times the squared weights is added to the loss (with adamw, each step instead shrinks them"
+            " by this times the rate); several to choose from.",
+        ),
         click.option("--augment", default="", help="Noise on the inputs: mask:p or noise:s."),
         click.option(
             "--precision",
@@ -96,15 +106,12 @@ def kernel(
 ) -> None:
     """Random features and multinomial logistic regression."""
     from kernelam.cli.values import numbers
-    from kernelam.errors import KernelamError
     from kernelam.kernels.expression import parse
 
     parse(kernel)  # a mistake in it is told before PyTorch is there
     bandwidths = tuple(numbers(float, bandwidth))
     from kernelam.training.kernel import KernelPlan
 
-    if precondition and shared["optimiser"] == "sag":
-        raise KernelamError("--precondition damps the gradients of sgd, not of sag")
     features = (kernel, bandwidths, num_features, bottleneck, sampling, selection, selection_frames)
     plan = KernelPlan(*features, features_of, precondition, block, blocks)
     _train(plan, "8 16 32", **shared)

@@ -56,14 +56,18 @@ class FrameStore:
         return utt in self._index
 
     def moments(self, chunk: int = 1 << 16) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard deviation of each coordinate over all frames, in double precision."""
+        """Mean and standard deviation of each coordinate over all frames, in double precision.
+
+        Sums are about the first frame: a coordinate that never changes has a deviation of exactly 0.
+        """
         total, squares = np.zeros(self.dim), np.zeros(self.dim)
+        shift = self.features[0].astype(np.float64)
         for start in range(0, len(self), chunk):
-            part = self.features[start : start + chunk].astype(np.float64)
+            part = self.features[start : start + chunk] - shift
             total += part.sum(axis=0)
             squares += np.square(part).sum(axis=0)
         mean = total / len(self)
-        return mean, np.sqrt(np.maximum(squares / len(self) - mean**2, 0.0))
+        return shift + mean, np.sqrt(np.maximum(squares / len(self) - mean**2, 0.0))
 
     def __getitem__(self, utt: str) -> np.ndarray:
         """The frames of one utterance."""

@@ -47,13 +47,15 @@ def save_model(folder: Path, model: PosteriorModel, about: dict[str, Any], besid
     write_description(folder, {**what, **about, "files": {name: _digest(folder / name) for name in names}})
 
 
-def is_whole(folder: Path, fingerprint: str) -> bool:
-    """Whether `folder` holds the model that `fingerprint` names, every file of it as it was saved."""
+def is_whole(folder: Path, fingerprint: str, beside: Sequence[Path] = ()) -> bool:
+    """Whether `folder` holds the model that `fingerprint` names, every file of it as it was saved, and as those are now
+    that were copied from `beside` it."""
     if not (folder / "model.json").exists():
         return False
     about = describe(folder)
     files = about.get("files", {})
-    return about.get("fingerprint") == fingerprint and all(_digest(folder / name) == files[name] for name in files)
+    saved = all(_digest(folder / name) == files[name] for name in files)
+    return about.get("fingerprint") == fingerprint and saved and all(files.get(p.name) == _digest(p) for p in beside)
 
 
 def remove_model(folder: Path) -> None:

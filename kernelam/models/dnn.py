@@ -28,6 +28,13 @@ class Network:
     dropout: float = 0.0  # the share of hidden units left out in training
 
 
+def check_bottleneck(network: Network, num_classes: int) -> None:
+    if network.bottleneck >= min(num_classes, network.width):
+        raise KernelamError(
+            f"a bottleneck of {network.bottleneck} is no narrower than {num_classes} classes and {network.width} units"
+        )
+
+
 class Dnn(GradientModel):
     """h_l = f(h_{l−1} W_l + b_l), p(y | x) ∝ exp(h_L W_L + b_L); with a bottleneck h_L U instead of h_L.
 
@@ -40,11 +47,7 @@ class Dnn(GradientModel):
         super().__init__(*common)
         if network.activation not in ACTIVATIONS:
             raise KernelamError(f"no activation is called {network.activation}; there are {', '.join(ACTIVATIONS)}")
-        if network.bottleneck >= min(self.num_classes, network.width):
-            raise KernelamError(
-                f"a bottleneck of {network.bottleneck} is no narrower than {self.num_classes} classes and"
-                f" {network.width} units"
-            )
+        check_bottleneck(network, self.num_classes)
         self.network = network
         self.start: dict[str, Tensor] = {}  # layers that pre-training has made
 

@@ -14,6 +14,8 @@ from kernelam.frontend.pipeline import Pipeline
 from kernelam.frontend.transforms import splice
 from kernelam.models.base import AcousticModel, log_priors
 
+SCORED = 2048  # frames at once, where nothing asks for fewer
+
 
 def find_device(name: str) -> torch.device:
     """The device of that name, if this machine has it."""
@@ -59,7 +61,7 @@ class PosteriorModel(AcousticModel):
     @property
     def chunk(self) -> int:
         """Frames scored at once: an utterance of an hour needs no more memory than one of a minute."""
-        return 2048
+        return SCORED
 
     @abstractmethod
     def logits(self, x: Tensor) -> Tensor:

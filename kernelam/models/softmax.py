@@ -21,6 +21,11 @@ def padded(n: int) -> int:
     return -(-n // 8) * 8
 
 
+def check_bottleneck(bottleneck: int, num_classes: int) -> None:
+    if bottleneck >= num_classes:
+        raise KernelamError(f"a bottleneck of {bottleneck} is no narrower than the {num_classes} classes")
+
+
 class KernelSoftmax(GradientModel):
     """p(y | x) ∝ exp(⟨θ_y, z(x)⟩ + b_y); with a bottleneck of rank r, Θ = UV.
 
@@ -32,8 +37,7 @@ class KernelSoftmax(GradientModel):
 
     def __init__(self, kernel: Kernel, feature_map: FeatureMap, bottleneck: int, *common: Any) -> None:
         super().__init__(*common)
-        if bottleneck >= self.num_classes:
-            raise KernelamError(f"a bottleneck of {bottleneck} is no narrower than the {self.num_classes} classes")
+        check_bottleneck(bottleneck, self.num_classes)
         self.kernel = kernel
         self.feature_map = feature_map.to(self.device)
         self.bottleneck = bottleneck

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import shutil
-import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -27,11 +26,16 @@ from kernelam.models.base import PRIOR_FLOOR
 from kernelam.models.directory import STATES, is_whole, remove_model, save_model
 from kernelam.models.posterior import GradientModel, Inputs, find_device
 from kernelam.progress import progress, say, warn
+from kernelam.training.checkpoint import Clock
 from kernelam.training.cost import peak_memory, training_flops
 from kernelam.training.examination import class_phones, examine
 from kernelam.training.search import Variants, search
 from kernelam.training.trainer import TrainingOptions, fit
 
+UNFINISHED = (
+    *("checkpoint.safetensors", "search.json", "selection.safetensors", "pretraining.safetensors", "seconds.json"),
+    *("posteriors.*.table", ".*.partial"),
+)
 HELDOUT = ("ce", "perplexity", "entropy", "erll", "accuracy", "frame_error")
 
 
@@ -48,10 +52,14 @@ class Setup:
     options: TrainingOptions
     folder: Path
     fingerprint: str
+    clock: Clock
 
 
 class Plan(Protocol):
     """A kind of model and its settings."""
+
+    def check(self, options: TrainingOptions, num_classes: int) -> None:
+        """Refuse what cannot be, before any work."""
 
     @property
     def variants(self) -> Variants:
@@ -86,30 +94,34 @@ class TrainingInput:
 
 def train_model(given: TrainingInput, plan: Plan, options: TrainingOptions, device: str) -> None:
     """Check, pack frames, train, save; a directory whose model has the same inputs and settings is left as it is."""
-    transitions = check_alignments(given)
+    transitions, place = check_alignments(given), find_device(device)
+    set_precision(options.precision, place)
+    plan.check(options, transitions.num_pdfs)
     with alone_in(given.folder):
-        _train(given, transitions, plan, options, device)
+        try:
+            _train(given, transitions, plan, options, place)
+        finally:
+            shutil.rmtree(given.folder / "frames", ignore_errors=True)
 
 
 def _train(
-    given: TrainingInput, transitions: TransitionModel, plan: Plan, options: TrainingOptions, device: str
+    given: TrainingInput, transitions: TransitionModel, plan: Plan, options: TrainingOptions, place: torch.device
 ) -> None:
     stores, inputs = pack_sets(given, transitions)
     settings = {**plan.settings(), "pipeline": given.pipeline.settings(), "context": given.context}
     told = {"settings": settings, "options": asdict(options), "data": [store.digest for store in stores]}
     fingerprint = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
-    if is_whole(given.folder, fingerprint):
+    states = [*state_files(given), *([given.pipeline.lda] if given.pipeline.lda else [])]
+    if is_whole(given.folder, fingerprint, states):
         say(f"{given.folder} holds the model of these data and settings already")
-        shutil.rmtree(given.folder / "frames")
+        _clean(given.folder)
         return
-    place = find_device(device)
-    set_precision(options.precision, place)
     train, heldout = (Batches(store, inputs.context, inputs.mean, inputs.scale, place) for store in stores)
     counts = count_classes(stores[0], transitions.num_pdfs)
     say(f"{len(train)} training frames, {len(heldout)} heldout frames, {transitions.num_pdfs} classes, on {place}")
-    setup = Setup(train, heldout, given.pipeline, inputs, counts, place, options, given.folder, fingerprint)
+    run = (given.folder, fingerprint, Clock(given.folder, fingerprint))
+    setup = Setup(train, heldout, given.pipeline, inputs, counts, place, options, *run)
     model, epochs = _fit(setup, plan)
-    states = state_files(given)
     seen = examine(model, heldout, class_phones(transitions, states[STATES.index("phones.txt")]))
     about = {
         "fingerprint": fingerprint,
@@ -127,9 +139,8 @@ def _train(
         **seen.record,
         "seed": options.seed,
     }
-    lda = [given.pipeline.lda] if given.pipeline.lda else []
     seen.save(given.folder)
-    save_model(given.folder, model, about, [*states, *lda])
+    save_model(given.folder, model, about, states)
     _clean(given.folder)
 
 
@@ -141,7 +152,7 @@ def set_precision(precision: str, device: torch.device) -> None:
 
 
 def _fit(setup: Setup, plan: Plan) -> tuple[GradientModel, list[dict[str, Any]]]:
-    clock, place = time.monotonic(), (setup.folder, setup.fingerprint)
+    place = (setup.folder, setup.fingerprint)
     prepared = plan.prepare(setup)
 
     def build(variant: float) -> GradientModel:
@@ -149,7 +160,7 @@ def _fit(setup: Setup, plan: Plan) -> tuple[GradientModel, list[dict[str, Any]]]
         model.mixed = setup.options.precision == "mixed"
         return model
 
-    found = search(build, plan.variants, setup.train, setup.heldout, setup.options, *place)
+    found = search(build, plan.variants, setup.train, setup.heldout, setup.options, *place, setup.clock)
     best = found.trials[0]
     options = setup.options.chosen(best["l2"], best["momentum"])
     setup = replace(setup, options=options)
@@ -158,7 +169,7 @@ def _fit(setup: Setup, plan: Plan) -> tuple[GradientModel, list[dict[str, Any]]]
     (setup.folder / "selection.json").unlink(missing_ok=True)  # of an earlier model
     model = plan.refine(setup, model, best["rate"])
     remove_model(setup.folder)
-    seconds = round(time.monotonic() - clock, 2)
+    seconds = setup.clock.seconds
     first = {"epoch": 0, "search": found.trials, "prepared": prepared, **found.untrained, "seconds": seconds}
     epochs = fit(model, setup.train, setup.heldout, options, best["rate"], first, *place)
     if not any(row["kept"] for row in epochs[1:]):
@@ -169,12 +180,10 @@ def _fit(setup: Setup, plan: Plan) -> tuple[GradientModel, list[dict[str, Any]]]
 
 
 def _clean(folder: Path) -> None:
-    """Remove what only an unfinished training needs."""
-    for name in ("checkpoint.safetensors", "search.json", "selection.safetensors", "pretraining.safetensors"):
-        (folder / name).unlink(missing_ok=True)
-    for path in folder.glob("posteriors.*.table"):
-        path.unlink()
-    shutil.rmtree(folder / "frames")
+    """Remove what only an unfinished training needs, and what one that was killed has left."""
+    for name in UNFINISHED:
+        for path in folder.glob(name):
+            path.unlink()
 
 
 def _last_kept(epochs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -252,9 +261,10 @@ def pack(data: Path, ali: Path, transitions: TransitionModel, pipeline: Pipeline
 def fit_inputs(store: FrameStore, context: tuple[int, int]) -> Inputs:
     """Mean 0 and variance 1 over the training frames; a coordinate that never changes is left at 0."""
     mean, deviation = store.moments()
-    if constant := int((deviation == 0).sum()):
+    still = deviation < np.finfo(np.float32).tiny  # the inverse of what is smaller would be no single-precision number
+    if constant := int(still.sum()):
         say(f"{constant} of {store.dim} features never change")
-    scale = 1.0 / np.where(deviation == 0, 1.0, deviation)
+    scale = 1.0 / np.where(still, 1.0, deviation)
     return Inputs(context, mean.astype(np.float32), scale.astype(np.float32))
 
 

@@ -3,11 +3,14 @@
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from kernelam.models.dnn import Dnn, Network
-from kernelam.models.posterior import GradientModel
+from kernelam.errors import KernelamError
+from kernelam.memory import available, check_memory
+from kernelam.models.dnn import Dnn, Network, check_bottleneck
+from kernelam.models.posterior import SCORED, GradientModel
 from kernelam.training.acoustic import Setup
 from kernelam.training.pretraining import pretrain, pretrained
 from kernelam.training.search import Variants
+from kernelam.training.trainer import TrainingOptions
 
 
 @dataclass(frozen=True)
@@ -17,6 +20,23 @@ class DnnPlan:
     rbm_epochs: int = 5
     dropouts: tuple[float, ...] = (0.0,)  # to choose from
 
+    def check(self, options: TrainingOptions, num_classes: int) -> None:
+        if self.pretraining == "rbm" and (self.network.activation != "sigmoid" or self.network.normalise):
+            raise KernelamError("--pretraining rbm is for sigmoid units without normalisation")
+        check_bottleneck(self.network, num_classes)
+
+    def _check_memory(self, setup: Setup) -> None:
+        """Weights with their gradient, their copy at the start of an epoch, what pre-training made, the optimiser's
+        memory and the average; and the units of a batch, or of the frames that are scored at once."""
+        network, options, C = self.network, setup.options, len(setup.counts)
+        width, r = network.width, network.bottleneck
+        weights = width * (setup.inputs.dim + (network.layers - 1) * width + (r or C)) + r * C
+        copies = 3 + bool(self.pretraining) + 2 * (options.optimiser == "adamw") + any(options.momenta)
+        units = width * max(2 * network.layers * options.batch, 2 * SCORED)
+        needed = 4 * (weights * (copies + (options.schedule == "average")) + units)
+        what = f"training {network.layers} layers of {width} units"
+        check_memory(needed, available(setup.device), what, "fewer --layers or a smaller --width take less")
+
     @property
     def variants(self) -> Variants:
         return Variants("dropout", self.dropouts)
@@ -25,6 +45,7 @@ class DnnPlan:
         return asdict(self)
 
     def build(self, setup: Setup, variant: float) -> GradientModel:
+        self._check_memory(setup)
         model = Dnn(replace(self.network, dropout=variant), setup.pipeline, setup.inputs, setup.counts, setup.device)
         if self.pretraining:
             model.start = pretrained(setup)
@@ -32,6 +53,7 @@ class DnnPlan:
 
     def prepare(self, setup: Setup) -> list[dict[str, Any]]:
         """Pre-training, where it is asked for: what comes of a rate shows only in a network that can learn."""
+        self._check_memory(setup)
         if self.pretraining:
             network = replace(self.network, dropout=self.dropouts[0])
             return pretrain(self.pretraining, network, setup, self.rbm_epochs)

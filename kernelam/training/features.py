@@ -5,7 +5,7 @@ the inner features it is to see (lu2014, supplement).
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ from kernelam.errors import KernelamError
 from kernelam.frames.batches import Batches
 from kernelam.kernels import expression as ask
 from kernelam.kernels.arccos import ArcCosine
-from kernelam.kernels.base import PLANS, BandwidthKernel, Draw, FeatureMap, Kernel
+from kernelam.kernels.base import BLOCK, PLANS, BandwidthKernel, Draw, FeatureMap, Kernel
 from kernelam.kernels.composition import CompositeFeatures, Composition
 from kernelam.kernels.gaussian import Gaussian
 from kernelam.kernels.laplacian import Laplacian
@@ -114,16 +114,15 @@ class _Builder:
         """A leaf or a product of leaves, whose bandwidths are fitted."""
         if isinstance(node, ask.ProductOf):
             return Product(tuple(self.fitted(factor, view) for factor in node.factors))
-        if not isinstance(node, ask.Leaf) or node.name == "posteriors":
-            raise KernelamError(f"a product is of kernels such as gaussian and laplacian, not of {node}")
         kernel = _unit(node)
         if not isinstance(kernel, BandwidthKernel):
             return kernel
+        assert isinstance(node, ask.Leaf)  # a product has no width of its own
         median = self.median(kernel, view)
         if not 0.0 < median < float("inf"):
             raise KernelamError(
                 f"the median distance of random frames is {median:g}, which leaves the {kernel.name} kernel no width:"
-                " its inputs are constant, or not finite"
+                " most of its inputs are equal, or not finite"
             )
         return kernel.with_width((node.factor or self.bandwidth) * median)
 
@@ -163,8 +162,32 @@ def features_of(folder: Path, inputs: Inputs, device: torch.device) -> tuple[Ker
     return model.kernel, model.feature_map
 
 
-def _unit(leaf: ask.Leaf) -> Kernel:
-    """The kernel of a leaf, its bandwidth, if it has one, still 1."""
+def check_drawable(node: ask.Expression, count: int, inner: int, plan: str) -> FeatureMap | None:
+    """Refuse what has no random features, or not `count` of them by this plan (`inner` in maps inside others), as long
+    as there are no frames yet; return a few of those of a single kernel or product."""
+    if isinstance(node, ask.SumOf):
+        for term, n in zip(node.terms, shared_out(count, len(node.terms)), strict=True):
+            check_drawable(term, n, inner, plan)
+        return None
+    if isinstance(node, ask.CompositionOf):
+        check_drawable(node.inner, node.features or inner, inner, plan)
+        check_drawable(node.outer, count, inner, plan)
+        return None
+    if isinstance(node, ask.Leaf) and node.name == "posteriors":
+        return None
+    return _unit(node, sparse=False).draw(1, min(count, BLOCK + count % 2), Draw(0, plan))
+
+
+def _unit(node: ask.Expression, sparse: bool = True) -> Kernel:
+    """The kernel of a leaf or a product, bandwidths still 1; of one coordinate where a sparse one is not wanted."""
+    if isinstance(node, ask.ProductOf):
+        return Product(tuple(_unit(factor, sparse) for factor in node.factors))
+    if not isinstance(node, ask.Leaf) or node.name == "posteriors":
+        raise KernelamError(f"a product is of kernels such as gaussian and laplacian, not of {node}")
+    return _leaf(node if sparse else replace(node, argument=min(1, node.argument)))
+
+
+def _leaf(leaf: ask.Leaf) -> Kernel:
     if leaf.name.startswith("arccos"):
         return ArcCosine(int(leaf.name[-1]))
     if leaf.name == "sparse-gaussian":

@@ -7,16 +7,17 @@ from typing import Any
 
 from kernelam.errors import KernelamError
 from kernelam.kernels.base import BLOCK, ColumnFeatures
-from kernelam.kernels.expression import CompositionOf, Expression, Leaf, ProductOf, parse
+from kernelam.kernels.expression import CompositionOf, Expression, Leaf, parse
 from kernelam.memory import available, check_memory
 from kernelam.models.description import describe
 from kernelam.models.posterior import GradientModel
-from kernelam.models.softmax import CHUNK_ELEMENTS, KernelSoftmax
+from kernelam.models.softmax import CHUNK_ELEMENTS, KernelSoftmax, check_bottleneck
 from kernelam.training.acoustic import Setup
-from kernelam.training.features import build_features, features_of
+from kernelam.training.features import CHUNK, build_features, check_drawable, features_of
 from kernelam.training.precondition import ELEMENTS, FRAMES, leading_directions
 from kernelam.training.search import Variants
 from kernelam.training.selection import schedule, select_features
+from kernelam.training.trainer import TrainingOptions
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,24 @@ class KernelPlan:
             raise KernelamError(
                 f"--features-of takes all features of a model as they are, which leaves none to {parts}"
             )
-        if parts and not isinstance(parse(self.kernel), Leaf | ProductOf):
-            raise KernelamError(f"{parts} is for a single kernel or a product, not for sums and compositions")
         if self.features_of:
             object.__setattr__(self, "bandwidths", (1.0,))  # there is nothing to choose
+            return
+        count = self.num_features // self.blocks
+        few = check_drawable(parse(self.kernel), count, count, self.sampling)
+        if parts and not isinstance(few, ColumnFeatures):
+            raise KernelamError(f"{parts} is for a single kernel or a product with random features, not for sums")
+        if self.selection:
+            assert isinstance(few, ColumnFeatures)
+            schedule(self.selection, count // few.features_per_column)
+
+    def check(self, options: TrainingOptions, num_classes: int) -> None:
+        if self.precondition and options.optimiser == "sag":
+            raise KernelamError("--precondition damps the gradients of sgd, not of sag")
+        if self.bottleneck and options.optimiser == "sag":
+            raise KernelamError("--optimiser sag is for the convex problem, without a --bottleneck")
+        check_bottleneck(self.bottleneck, num_classes)
+        self.settings()  # the models that it names are there
 
     @property
     def variants(self) -> Variants:
@@ -72,22 +87,27 @@ class KernelPlan:
 
     def _check_memory(self, setup: Setup, D: int, projections: int) -> None:
         """Projections, the matrices with their copy at the start of an epoch and SAG's memory or the average's, a batch
-        of z or the sample that directions are found on, and these."""
+        of z or the sample that directions are found on, and these; and the inputs of pairs for a median."""
         C, r, options = len(setup.counts), self.bottleneck, setup.options
+        inputs = 2 * CHUNK * setup.inputs.dim
         copies = (4 if options.optimiser == "sag" else 2) + (options.schedule == "average")
         matrices = (D * r + r * C if r else D * C) * copies
         sample = 2 * min(ELEMENTS, FRAMES * D) if self.precondition else 0
-        needed = 4 * (projections + matrices + self.precondition * D + max(options.batch * D, CHUNK_ELEMENTS, sample))
+        z = max(options.batch * D, CHUNK_ELEMENTS, sample)
+        needed = 4 * (projections + matrices + self.precondition * D + inputs + z)
         ways = "fewer --num-features" + ("" if self.blocks > 1 or r else ", a --bottleneck, or more --blocks")
         what = f"training {D} features of {C} classes"
         check_memory(needed, available(setup.device), what, f"{ways} take less")
 
-    def _projections(self, dim: int, count: int) -> int:
-        """Numbers in the frequencies of the outermost map."""
-        node: Expression = parse(self.kernel)
-        if isinstance(node, CompositionOf) and node.projection:
-            dim, node = node.projection.dim, node.outer
-        if isinstance(node, Leaf) and node.name in ("sparse-gaussian", "linear"):
+    def _projections(self, node: Expression, dim: int, count: int) -> int:
+        """Numbers in the frequencies of a map, in those of the maps inside it, and in the moments, of double precision,
+        that projections between them are fitted to."""
+        if isinstance(node, CompositionOf):
+            is_linear = isinstance(node.inner, Leaf) and node.inner.name == "linear"
+            size = dim if is_linear else node.features or self.num_features // self.blocks
+            within = self._projections(node.inner, dim, size) + (12 * size**2 if node.projection else 0)
+            return within + self._projections(node.outer, node.projection.dim if node.projection else size, count)
+        if isinstance(node, Leaf) and node.name in ("sparse-gaussian", "linear", "posteriors"):
             return 0
         return dim * count // (1 if self.sampling == "independent" else 2)
 
@@ -101,7 +121,7 @@ class KernelPlan:
             kernel, features = features_of(Path(self.features_of), setup.inputs, setup.device)
             self._check_memory(setup, features.count, 0)
         else:
-            self._check_memory(setup, count, self._projections(setup.inputs.dim, count))
+            self._check_memory(setup, count, self._projections(parse(self.kernel), setup.inputs.dim, count))
             kernel, features = build_features(
                 *(self.kernel, variant, count, self.sampling, setup.train, setup.inputs, options.seed, setup.device),
                 first_block=self._first_block(0),
@@ -126,8 +146,7 @@ class KernelPlan:
             return model
         assert isinstance(model, KernelSoftmax)
         features, options = model.feature_map, setup.options
-        if not isinstance(features, ColumnFeatures):
-            raise KernelamError(f"the features of {self.kernel} are not made of single columns to select from")
+        assert isinstance(features, ColumnFeatures)
         sizes = schedule(self.selection, features.columns)
 
         def draw(columns: int, number: int) -> ColumnFeatures:
@@ -141,7 +160,7 @@ class KernelPlan:
             model.feature_map = chosen.to(setup.device)
             self._damp(setup, model)
 
-        task = (sizes, self.selection_frames, rate, setup.train, options, setup.folder, setup.fingerprint)
+        task = (sizes, self.selection_frames, rate, setup.train, options, setup.folder, setup.fingerprint, setup.clock)
         use(select_features(model, draw, use, *task))
         model.initialise(options.seed)
         return model

@@ -45,7 +45,10 @@ class Metric:
 
     def __str__(self) -> str:
         """What `parse` reads, without the number where it is the default."""
-        return self.name if self.parameter == PARAMETERS[self.name] else f"{self.name}:{self.parameter:g}"
+        if self.parameter is None or self.parameter == PARAMETERS[self.name]:
+            return self.name
+        short = f"{self.parameter:g}"
+        return f"{self.name}:{short if float(short) == self.parameter else self.parameter}"
 
     def of(self, log_p: Tensor, entropy: float) -> float:
         """Its value, given log p_i of every frame and the mean entropy."""

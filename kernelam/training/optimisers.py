@@ -31,8 +31,6 @@ def make_optimiser(
     name: str, model: GradientModel, l2: float, momentum: float, num_frames: int, folder: Path, half: bool
 ) -> Optimiser:
     """The optimiser of that name; the table of SAG, of half precision if so asked, is in `folder`."""
-    if momentum and name != "sgd":
-        raise KernelamError(f"--momentum is that of sgd, not of {name}")
     if name == "sag":
         return Sag(model, num_frames, folder, l2, half)
     if name == "sgd" and not momentum:

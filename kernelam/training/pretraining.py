@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kernelam.errors import KernelamError
 from kernelam.models.dnn import Dnn, Network
 from kernelam.models.weights import glorot
 from kernelam.progress import progress, say
@@ -26,8 +25,6 @@ def pretrain(kind: str, network: Network, setup: Setup, rbm_epochs: int) -> list
 
     `setup.folder`/pretraining.safetensors holds what is done: a run that was killed goes on from there.
     """
-    if kind == "rbm" and (network.activation != "sigmoid" or network.normalise):
-        raise KernelamError("--pretraining rbm is for sigmoid units without normalisation")
     options = setup.options.chosen(setup.options.l2s[0], setup.options.momenta[0])
     setup = replace(setup, options=options)
     path, shallow = setup.folder / FILE, kind == "discriminative"
@@ -41,6 +38,7 @@ def pretrain(kind: str, network: Network, setup: Setup, rbm_epochs: int) -> list
             layers = layers | _machine(network, setup, rbm_epochs, layers, number)
         told["done"] = number
         checkpoint.write(path, layers, told, setup.fingerprint)
+        setup.clock.keep()
     return list(told["trials"])
 
 
@@ -63,7 +61,7 @@ def _search(network: Network, setup: Setup) -> list[dict[str, Any]]:
     def build(dropout: float) -> Dnn:
         return _network(replace(network, layers=1, dropout=dropout), setup, {})
 
-    place = (setup.folder, f"{setup.fingerprint} pretraining")
+    place = (setup.folder, f"{setup.fingerprint} pretraining", setup.clock)
     found = search(build, Variants("dropout", (network.dropout,)), setup.train, setup.heldout, setup.options, *place)
     return found.trials
 

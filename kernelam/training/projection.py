@@ -97,8 +97,8 @@ def weights(moments: Moments) -> Tensor:
     seen, total = int((moments.counts > 0).sum()), float(moments.counts.sum())
     within, between = within.diagonal(), between.diagonal()
     ratios = (between / within - (seen - 1) / max(1.0, total - seen)).clamp_min(0.0)
-    if not (ratios > 0.0).any():
-        raise KernelamError("fda finds no direction of its inputs that tells classes apart")
+    if not (ratios > 0.0).any() or not ratios.isfinite().all():
+        raise KernelamError("fda has too few frames, or finds no direction of its inputs that tells classes apart")
     return ((ratios / (1.0 + ratios)) ** SHARPNESS / (within + between)).sqrt()
 
 

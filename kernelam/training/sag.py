@@ -35,7 +35,7 @@ class Sag:
         """Open the table that the state belongs to, if there is one, and make one for this epoch; epoch 0 has none."""
         table = int(self.state["table"])
         self.old = self._table(table, "r") if table else None
-        self.new = self._table(epoch, "w+") if epoch else None
+        self.new = self._table(epoch, "r+") if epoch else None
 
     def end(self, epoch: int) -> None:
         """The table of this epoch is whole; those before the one it was made from are not needed any more."""
@@ -46,15 +46,10 @@ class Sag:
                 path.unlink()
         self.state["table"].fill_(epoch)
 
-    def _table(self, epoch: int, mode: Literal["r", "w+"]) -> np.memmap:
+    def _table(self, epoch: int, mode: Literal["r", "r+"]) -> np.memmap:
         path, shape = self.folder / f"posteriors.{epoch}.table", (self.num_frames, self.model.num_classes)
-        disk = os.statvfs(self.folder)
-        needed, free = self.dtype.itemsize * shape[0] * shape[1], disk.f_bavail * disk.f_frsize
-        if mode == "w+" and needed > free:
-            raise KernelamError(
-                f"SAG's table of posteriors takes {needed / 2**30:.1f} GiB, twice at a time, and {self.folder} has"
-                f" {free / 2**30:.1f} GiB left; --sag-table half halves it"
-            )
+        if mode == "r+":
+            _reserve(path, self.dtype.itemsize * shape[0] * shape[1])
         return np.memmap(path, self.dtype, mode, shape=shape)
 
     @torch.no_grad()
@@ -90,3 +85,16 @@ class Sag:
             posterior[torch.arange(len(labels), device=labels.device), labels] -= 1.0
         else:
             posterior.sub_(torch.from_numpy(self.old[frames].astype(np.float32)).to(posterior.device))
+
+
+def _reserve(path: Path, size: int) -> None:
+    """A file of that size whose blocks are there: a write to mapped memory without one would end the process."""
+    try:
+        with open(path, "wb") as file:
+            os.posix_fallocate(file.fileno(), 0, size)
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        raise KernelamError(
+            f"SAG's table of posteriors takes {size / 2**30:.1f} GiB, twice at a time, and {path} cannot be made:"
+            f" {error.strerror}; --sag-table half halves it"
+        ) from error

@@ -14,6 +14,7 @@ from kernelam.frames.batches import Batches
 from kernelam.models.posterior import GradientModel
 from kernelam.progress import say
 from kernelam.records import read_record
+from kernelam.training.checkpoint import Clock
 from kernelam.training.metrics import evaluate
 from kernelam.training.trainer import TrainingOptions, describe, jsonable, one_pass, optimiser_of
 
@@ -46,6 +47,7 @@ def search(
     options: TrainingOptions,
     folder: Path,
     fingerprint: str,
+    clock: Clock,
 ) -> Found:
     """Try each of the `variants` with each l2, momentum and rate.
 
@@ -64,9 +66,10 @@ def search(
             found.trials.append(_trial(model, train, heldout, options, chosen, several))
             with replacing(path, "w") as stream:
                 json.dump({"fingerprint": fingerprint, **asdict(found)}, stream)
+            clock.keep()
     found.trials.sort(key=lambda row: math.inf if row[options.metric] is None else row[options.metric])
     _check(found, options)
-    _tell_edges(found.trials[0], variants, options.rates)
+    _tell_edges(found.trials[0], _axes(variants, options))
     return found
 
 
@@ -114,14 +117,14 @@ def _check(found: Found, options: TrainingOptions) -> None:
         rates = ", ".join(f"{rate:g}" for rate in options.rates)
         raise KernelamError(
             f"no learning rate of {rates} lowered the heldout {options.metric} of the untrained model, {untrained:.3f}:"
-            " try lower --rates"
+            f" try {'higher' if best == untrained else 'lower'} --rates"
         )
 
 
-def _tell_edges(best: dict[str, Any], variants: Variants, rates: Sequence[float]) -> None:
-    for name, option, tried in (("rate", "--rates", rates), (variants.name, f"--{variants.name}", variants.values)):
-        inner = name == "dropout" and best[name] == 0.0  # there is nothing below
+def _tell_edges(best: dict[str, Any], axes: dict[str, Sequence[float]]) -> None:
+    for name, tried in axes.items():
+        inner = best[name] == 0.0  # there is nothing below
         if len(tried) > 1 and not inner and best[name] in (ends := (min(tried), max(tried))):
             side = "lower" if best[name] == ends[0] else "higher"
-            what = "learning rate" if name == "rate" else name
+            what, option = ("learning rate", "--rates") if name == "rate" else (name, f"--{name}")
             say(f"the best {what}, {best[name]:g}, is at the edge of those tried: {side} {option} may do better")

@@ -56,6 +56,7 @@ def select_features(
     options: TrainingOptions,
     folder: Path,
     fingerprint: str,
+    clock: checkpoint.Clock,
 ) -> ColumnFeatures:
     """The features of algorithm 1, which passes over `frames` frames in each round but the last.
 
@@ -76,7 +77,7 @@ def select_features(
         features = restored.joined(draw(total - len(kept_ids[-1]), begun))
         ids = _renumbered(kept_ids[-1], total, begun)
         say(f"going on after round {begun} of {path}")
-    clock = time.monotonic()
+    begin = time.monotonic()
     for number, size in enumerate(sizes[begun:], begun + 1):
         use(features)
         rate = _train_round(model, train, frames, rate, options, number)
@@ -86,8 +87,9 @@ def select_features(
         kept_ids.append(chosen)
         told = {f"kept.{t}": item for t, item in enumerate(kept_ids, 1)} | kept.arrays
         checkpoint.write(path, told, {"round": number, "rate": rate}, fingerprint)
+        clock.keep()
         fresh = int((chosen >= (number - 1) * total).sum())
-        say(f"selection {number} of {len(sizes)}: {size} kept, {fresh} of them new ({time.monotonic() - clock:.0f} s)")
+        say(f"selection {number} of {len(sizes)}: {size} kept, {fresh} of them new ({time.monotonic() - begin:.0f} s)")
         features, ids = kept.joined(draw(total - size, number)), _renumbered(chosen, total, number)
     _write_story(folder / "selection.json", features, kept_ids, model.inputs.dim)
     return features

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from kernelam.errors import KernelamError
 from kernelam.files import replacing
 from kernelam.frames.augmentation import Augmentation, generator_for
 from kernelam.frames.batches import Batches
@@ -45,6 +46,10 @@ class TrainingOptions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "max_epochs", self.max_epochs or EPOCHS[self.schedule])
+        if not all(rate > 0.0 for rate in self.rates):
+            raise KernelamError(f"--rates are numbers above zero, not {min(self.rates):g}")
+        if any(self.momenta) and self.optimiser != "sgd":
+            raise KernelamError(f"--momentum is that of sgd, not of {self.optimiser}")
 
     def chosen(self, l2: float, momentum: float) -> "TrainingOptions":
         return replace(self, l2s=(l2,), momenta=(momentum,))

@@ -13,6 +13,7 @@ from kernelam.models.dnn import Dnn, Network
 from kernelam.models.posterior import Inputs
 from kernelam.models.softmax import KernelSoftmax
 from kernelam.training.optimisers import assign, make_optimiser
+from kernelam.training.trainer import TrainingOptions
 
 INPUTS = Inputs((0, 0), np.zeros(4, np.float32), np.ones(4, np.float32))
 COMMON = (Pipeline(), INPUTS, np.ones(3), torch.device("cpu"))
@@ -75,7 +76,10 @@ def test_what_is_for_networks_or_for_sgd_is_told():
     for name, model, momentum, sentence in (
         ("adamw", convex, 0.0, "are for networks"),
         ("sgd", convex, 0.9, "are for networks"),
-        ("adamw", network(), 0.9, "--momentum is that of sgd, not of adamw"),
     ):
         with pytest.raises(KernelamError, match=sentence):
             make_optimiser(name, model, 0.0, momentum, 0, Path(), False)
+    with pytest.raises(KernelamError, match="--momentum is that of sgd, not of adamw"):
+        TrainingOptions((1.0,), 100, optimiser="adamw", momenta=(0.0, 0.9))
+    with pytest.raises(KernelamError, match="--rates are numbers above zero, not 0"):
+        TrainingOptions((1.0, 0.0), 100)

@@ -16,6 +16,8 @@ from kernelam.models.dnn import Dnn, Network
 from kernelam.models.posterior import Inputs
 from kernelam.training import pretraining
 from kernelam.training.acoustic import Setup
+from kernelam.training.checkpoint import Clock
+from kernelam.training.dnn import DnnPlan
 from kernelam.training.metrics import evaluate
 from kernelam.training.trainer import TrainingOptions
 
@@ -32,7 +34,7 @@ def setup(tmp_path) -> Setup:
     store = FrameStore.build(tmp_path / "frames", [("u", x)], {"u": labels})
     train = Batches(store, (0, 0), INPUTS.mean, INPUTS.scale, CPU)
     options = TrainingOptions((0.5,), 1000, batch=50)
-    return Setup(train, train, Pipeline(), INPUTS, np.ones(CLASSES), CPU, options, tmp_path, "f")
+    return Setup(train, train, Pipeline(), INPUTS, np.ones(CLASSES), CPU, options, tmp_path, "f", Clock(tmp_path, "f"))
 
 
 def network(layers: int = 3, activation: str = "sigmoid", start=None, **more) -> Dnn:
@@ -115,7 +117,16 @@ def test_a_run_that_was_killed_ends_the_same(setup, kind, monkeypatch, tmp_path)
 def test_machines_of_other_units_are_refused(setup):
     for refused in (Network(2, 20, "tanh"), Network(2, 20, "sigmoid", normalise=True)):
         with pytest.raises(KernelamError, match="--pretraining rbm is for sigmoid units without normalisation"):
-            pretraining.pretrain("rbm", refused, setup, 1)
+            DnnPlan(refused, "rbm").check(setup.options, CLASSES)
+
+
+def test_a_network_that_memory_does_not_hold_is_refused_before_it_is_made(setup, monkeypatch):
+    monkeypatch.setattr("kernelam.training.dnn.available", lambda _: 2**30)
+    DnnPlan(Network(3, 200)).prepare(setup)
+    for plan in (DnnPlan(Network(3, 10_000)), DnnPlan(Network(1, 10**9), "discriminative")):
+        for work in (plan.prepare, lambda setup, plan=plan: plan.build(setup, 0.0)):
+            with pytest.raises(KernelamError, match=r"units takes .* GiB of memory, and 1\.0 GiB are free; .* --width"):
+                work(setup)
 
 
 def test_the_rate_of_shallow_networks_is_searched_and_told(setup, tmp_path):

@@ -111,3 +111,11 @@ def test_a_table_that_does_not_fit_is_a_sentence(tmp_path):
     with pytest.raises(KernelamError, match=r"table of posteriors takes 1117587\.1 GiB.*--sag-table half"):
         sag.begin(1)
     assert not list(tmp_path.iterdir())
+
+
+def test_the_blocks_of_a_table_are_there_before_they_are_written_to(tmp_path):
+    """On a disk that fills up, what has none would end the process without a word."""
+    sag = Sag(model(), 100_000, tmp_path, 0.0, False)
+    sag.begin(1)
+    (table,) = tmp_path.iterdir()
+    assert 512 * table.stat().st_blocks >= table.stat().st_size > 0

@@ -16,6 +16,7 @@ from kernelam.kernels import Gaussian, SparseGaussian
 from kernelam.models.posterior import Inputs
 from kernelam.models.softmax import KernelSoftmax
 from kernelam.training import selection
+from kernelam.training.checkpoint import Clock
 from kernelam.training.selection import input_weights, schedule, select_features
 from kernelam.training.trainer import TrainingOptions
 
@@ -53,7 +54,7 @@ def choose(made: KernelSoftmax, train: Batches, folder: Path, plan: str = "indep
     def use(features):
         made.feature_map = features
 
-    return select_features(made, draw, use, rounds, 1500, 4.0, train, OPTIONS, folder, "f")
+    return select_features(made, draw, use, rounds, 1500, 4.0, train, OPTIONS, folder, "f", Clock(folder, "f"))
 
 
 @pytest.mark.parametrize("plan", ["independent", "paired"])

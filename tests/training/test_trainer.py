@@ -20,6 +20,7 @@ from kernelam.models.dnn import Dnn, Network
 from kernelam.models.posterior import Inputs
 from kernelam.models.softmax import KernelSoftmax
 from kernelam.training import optimisers, search, trainer
+from kernelam.training.checkpoint import Clock
 from kernelam.training.metrics import Metric, evaluate
 from kernelam.training.schedules import Decay, Halving
 from kernelam.training.trainer import TrainingOptions
@@ -56,7 +57,8 @@ def fit(trained, sets, options, folder, fingerprint="f", rate=4.0):
 
 
 def find(sets, options, folder, bandwidths=(2.0,), build=model, fingerprint="f"):
-    return search.search(build, search.Variants("bandwidth", bandwidths), *sets, options, folder, fingerprint)
+    place = (folder, fingerprint, Clock(folder, fingerprint))
+    return search.search(build, search.Variants("bandwidth", bandwidths), *sets, options, *place)
 
 
 def test_metrics_against_scikit_learn(sets):
@@ -235,11 +237,36 @@ def test_the_search_tries_l2_and_momentum_too(sets, tmp_path, capsys):
         return Dnn(Network(1, 8, dropout=dropout), Pipeline(), inputs, np.ones(3), CPU)
 
     options = replace(OPTIONS, rates=(0.1,), momenta=(0.0, 0.9), l2s=(0.0, 10.0))
-    found = search.search(network, search.Variants("dropout", (0.0, 0.5)), *sets, options, tmp_path, "f")
+    place = (tmp_path, "f", Clock(tmp_path, "f"))
+    found = search.search(network, search.Variants("dropout", (0.0, 0.5)), *sets, options, *place)
     tried = [(row["dropout"], row["l2"], row["momentum"], row["rate"]) for row in found.trials]
     assert sorted(tried) == list(product((0.0, 0.5), (0.0, 10.0), (0.0, 0.9), (0.1,)))
     assert tried[0][1:3] == (0.0, 0.9)  # 300 frames are few for plain steps, and the penalty leaves no weights
-    assert "dropout 0.5, l2 10, momentum 0.9, learning rate 0.1 on 300 frames" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "dropout 0.5, l2 10, momentum 0.9, learning rate 0.1 on 300 frames" in said
+    assert "the best momentum, 0.9, is at the edge of those tried: higher --momentum may do better" in said
+    assert "the best l2" not in said  # nothing is below 0
+
+
+def test_the_time_before_a_kill_counts(sets, tmp_path, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("kernelam.training.checkpoint.time.monotonic", lambda: now[0])
+
+    def build(bandwidth):
+        now[0] += 7.0
+        if bandwidth == 3.0:
+            raise KeyboardInterrupt
+        return model(bandwidth)
+
+    with pytest.raises(KeyboardInterrupt):
+        find(sets, OPTIONS, tmp_path, (2.0, 3.0), build)
+    now[0] = 5.0  # of another process
+    clock = Clock(tmp_path, "f")
+    now[0] += 1.0
+    assert clock.seconds == 8.0
+    assert Clock(tmp_path, "of other data").seconds == 0.0
+    (tmp_path / "seconds.json").write_text('{"seconds": null}')
+    assert Clock(tmp_path, "f").seconds == 0.0
 
 
 def test_a_search_that_was_killed_goes_on(sets, tmp_path):
@@ -274,6 +301,13 @@ def test_a_rate_at_the_edge_of_those_tried_is_said(sets, tmp_path, capsys, rates
     assert f"at the edge of those tried: {side} --rates may do better" in capsys.readouterr().err
 
 
+def test_an_l2_at_the_edge_and_rates_too_low_to_see_are_said(sets, tmp_path, capsys):
+    find(sets, replace(OPTIONS, l2s=(1e-3, 100.0)), tmp_path)
+    assert "the best l2, 0.001, is at the edge of those tried: lower --l2 may do better" in capsys.readouterr().err
+    with pytest.raises(KernelamError, match="try higher --rates"):
+        find(sets, replace(OPTIONS, rates=(1e-30,)), tmp_path, fingerprint="another")
+
+
 def test_noise_is_what_it_says_and_comes_again_with_the_seed():
     x = torch.ones(400, 500)
     masked = Augmentation.parse("mask:0.2")(x.clone(), generator_for(CPU, 1, 3))
@@ -289,3 +323,8 @@ def test_noise_is_what_it_says_and_comes_again_with_the_seed():
 def test_an_augmentation_that_is_none_is_a_sentence(text):
     with pytest.raises(KernelamError, match="no augmentation is called"):
         Augmentation.parse(text)
+
+
+@pytest.mark.parametrize("text", ["ce", "erll", "erll:0.5", "capped:0.0123456789", "top-k:1"])
+def test_a_metric_keeps_the_digits_it_was_given(text):
+    assert str(Metric.parse(text)) == text

@@ -1,0 +1,126 @@
+"""The command from data directories to a model directory: what is refused first, and what is left behind."""
+
+import json
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from test_combine_models import DIM, write_data, write_states
+
+from kernelam.cli.train import command
+from kernelam.errors import KernelamError
+from kernelam.frames.store import FrameStore
+from kernelam.hmm.transitions import TransitionModel
+from kernelam.models.description import describe
+from kernelam.training import acoustic
+
+SMALL = {
+    "kernel": "--num-features 20 --rates 1 --max-epochs 2 --splice 0",
+    "dnn": "--layers 1 --width 8 --rates 0.1 --max-epochs 1 --splice 0",
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made")
+    write_data(folder, write_states(folder / "ali"))
+    return folder
+
+
+def train(made: Path, folder: Path, options: str, kind: str = "kernel") -> str:
+    """What training says."""
+    places = [made / name for name in ("data", "data", "lang", "ali", "ali")]
+    words = [kind, *SMALL[kind].split(), *shlex.split(options), *map(str, places), str(folder)]
+    result = CliRunner().invoke(command, words)
+    if isinstance(result.exception, KernelamError):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "sentence"),
+    [
+        ("kernel", "--rates 0", "--rates are numbers above zero, not 0"),
+        ("kernel", "--rates '1 -1'", "--rates are numbers above zero, not -1"),
+        ("kernel", "--device cuda:99", "there is no device cuda:99"),
+        ("kernel", "--precision mixed", "--precision mixed is for GPUs"),
+        ("kernel", "--bottleneck 6", "no narrower than the 6 classes"),
+        ("kernel", "--optimiser sag --precondition 2", "not of sag"),
+        ("kernel", "--features-of nowhere", "nowhere holds no trained model"),
+        ("kernel", "--selection '5 5'", "does not increase"),
+        ("dnn", "--pretraining rbm", "is for sigmoid units"),
+        ("dnn", "--optimiser adamw --momentum '0 0.9'", "--momentum is that of sgd"),
+        ("dnn", "--bottleneck 6", "no narrower than 6 classes and 8 units"),
+    ],
+)
+def test_options_that_cannot_be_are_refused_before_anything_is_made(made, tmp_path, kind, options, sentence):
+    with pytest.raises(KernelamError, match=sentence):
+        train(made, tmp_path / "model", options, kind)
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_seed_that_no_generator_takes_is_refused(made, tmp_path):
+    with pytest.raises(AssertionError, match="is not in the range 0<=x<=9223372036854775807"):
+        train(made, tmp_path / "model", f"--seed {2**63}")
+    train(made, tmp_path / "model", f"--seed {2**63 - 1}")
+
+
+def test_what_fails_after_frames_are_packed_leaves_none(made, tmp_path):
+    with pytest.raises(KernelamError, match="pca:50 is more than the 3 dimensions"):
+        train(made, tmp_path / "model", "--kernel 'gaussian o pca:50'")
+    assert not list((tmp_path / "model").iterdir())
+
+
+def test_what_killed_trainings_left_is_removed(made, tmp_path):
+    folder = tmp_path / "model"
+    train(made, folder, "")
+    whole = {path.name: path.read_bytes() for path in folder.iterdir()}
+    leavings = ("checkpoint.safetensors", "search.json", "seconds.json", "posteriors.3.table", ".model.json.7.partial")
+    for name in leavings:  # killed after the model was saved
+        (folder / name).write_text("{}")
+    assert "holds the model of these data and settings already" in train(made, folder, "")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == whole
+
+
+def test_a_model_whose_states_have_changed_is_trained_again(made, tmp_path):
+    folder = tmp_path / "model"
+    train(made, folder, "")
+    transitions = TransitionModel.load(made / "ali/final.mdl")
+    before, stored = describe(folder), (made / "ali/final.mdl").read_bytes()
+    replace(transitions, log_probs=np.log(np.full_like(transitions.log_probs, 0.5))).save(made / "ali/final.mdl")
+    try:
+        train(made, folder, "")
+        assert (folder / "final.mdl").read_bytes() == (made / "ali/final.mdl").read_bytes() != stored
+        assert describe(folder)["fingerprint"] == before["fingerprint"]
+    finally:
+        (made / "ali/final.mdl").write_bytes(stored)
+
+
+def test_seconds_of_a_training_that_was_killed_are_in_the_cost(made, tmp_path, monkeypatch):
+    folder = tmp_path / "model"
+
+    def killed(*args):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(acoustic, "fit", killed)
+        with pytest.raises(AssertionError):
+            train(made, folder, "--selection 3")
+    kept = json.loads((folder / "seconds.json").read_text())
+    (folder / "seconds.json").write_text(json.dumps(kept | {"seconds": 1000.0}))
+    train(made, folder, "--selection 3")
+    assert 1000.0 <= describe(folder)["training"]["seconds"] < 1100.0
+
+
+def test_a_coordinate_that_never_changes_in_training_is_left_out_whatever_its_value(tmp_path, capsys):
+    x = np.random.default_rng(0).standard_normal((5000, DIM)).astype(np.float32)
+    x[:, 1], x[:, 2] = 0.1, 1e-42 * (x[:, 0] > 0)  # rounding, and what is too small to be divided by
+    inputs = acoustic.fit_inputs(FrameStore.build(tmp_path / "frames", [("u", x)]), (0, 0))
+    assert "2 of 3 features never change" in capsys.readouterr().err
+    assert inputs.scale[1] == inputs.scale[2] == 1.0
+    np.testing.assert_allclose(inputs.mean, x.astype(np.float64).mean(axis=0), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(inputs.scale[0], 1.0 / x[:, 0].astype(np.float64).std(), rtol=1e-6)
