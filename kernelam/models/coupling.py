@@ -35,8 +35,8 @@ def quadratic_form(mu: Tensor, classes: int) -> Tensor:
     diagonal = torch.zeros(len(mu), classes, dtype=mu.dtype, device=mu.device)
     rows = zip(*(torch.split(part, behind, dim=1) for part in parts), strict=True)
     for i, (products, wins, losses) in enumerate(rows):
-        Q.select(1, i).narrow(1, i + 1, behind[i]).copy_(products)
+        Q.select(1, i).narrow(1, i + 1, behind[i]).add_(products)
         diagonal.select(1, i).add_(losses.sum(dim=1))
         diagonal.narrow(1, i + 1, behind[i]).add_(wins)
-    Q.diagonal(dim1=1, dim2=2).copy_(diagonal)
+    Q.diagonal(dim1=1, dim2=2).add_(diagonal)
     return Q

@@ -12,7 +12,7 @@ from kernelam.models.coupling import couple
 from kernelam.models.posterior import PosteriorModel
 
 SCHEMES = ("one-vs-one", "one-vs-rest")
-CHUNK_ELEMENTS = 1 << 25
+CHUNK_ELEMENTS = 1 << 23
 """Of z, of f and of the forms of coupling, computed at once."""
 LEAST = 1e-8
 """The probability of a class is not taken to be below this: p of some hundred classes has errors of that size."""

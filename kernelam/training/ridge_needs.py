@@ -18,7 +18,7 @@ from kernelam.training.ridge_solvers import VECTORS, Solver, paired_classes, sid
 from kernelam.training.triangles import Triangle
 
 GIB = 2**30
-LIBRARIES = 160 << 20
+LIBRARIES = 96 << 20
 """Bytes that linear algebra and compiled loops take when they are first called."""
 
 
@@ -65,7 +65,7 @@ class Task:
 
     def needs(self, device: torch.device) -> Needs:
         """Besides what the process has already: in its largest phase, the sums of a unit, the systems of a block with
-        the answers so far, or the scoring of heldout frames."""
+        the answers so far, the scoring of heldout frames, or a copy of the answers as they are saved."""
         D, parts = self.count, units(matrix_sizes(self.counts, self.scheme))
         triangle, problems = Triangle(D).size, problems_of(self.counts, self.scheme)
         several = sum(unit.of > 1 for unit in parts)
@@ -74,7 +74,7 @@ class Task:
         sums = triangle * (3 if several else 1) + chunk * (D + 2 * self.dim)
         scores = self.heldout * max(1, len(paired_classes(self.counts)) - 1)
         scoring = answers + scores + max(self._scoring(), 16 * ELEMENTS)  # or eight arrays in double precision
-        memory = 4 * max(sums, answers + self._solving(problems), scoring)
+        memory = 4 * max(sums, answers + self._solving(problems), scoring, 2 * answers)
         matrices = len({unit.matrix for unit in parts})
         written = triangle * (len(parts) + (several > 0)) + answers * (self.ridges + 1)
         used = peak_memory(device) + LIBRARIES if device.type == "cpu" else 0

@@ -22,8 +22,9 @@ from kernelam.training.krylov import Product, Progress, conjugate_gradients, gmr
 
 FEWEST = 2
 """Frames that a class must have to be paired."""
-WIDEST = 64
-"""Classes on either side of a block of pairs, at most: what a kill may cost."""
+WIDEST = {"cg": 64, "gmres": 64, "cholesky": 8}
+"""Classes on either side of a block of pairs, at most: what a kill may cost. More vectors at once make iterations
+faster, but not factors."""
 EXPECTED = 48
 """Steps of GMRES that blocks are made for."""
 SLACK = 1.1
@@ -111,7 +112,7 @@ def solve_pairs(grams: Grams, ridge: float, solver: Solver, folder: Path, finger
 
 def side_of(solver: Solver, count: int) -> int:
     """Classes on either side of a block of pairs that takes the memory of the solver."""
-    return max(1, min(WIDEST, math.isqrt(solver.memory // (4 * count * VECTORS[solver.name]))))
+    return max(1, min(WIDEST[solver.name], math.isqrt(solver.memory // (4 * count * VECTORS[solver.name]))))
 
 
 def blocks(classes: int, side: int) -> Iterator[Tensor]:

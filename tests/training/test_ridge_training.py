@@ -30,7 +30,7 @@ from kernelam.training.ridge_solvers import Solver
 
 PHONES = "<eps> 0\na 1\nb 2\nc 3\n#0 4\n"
 PLAN = RidgePlan("gaussian", 1.0, 40, ridges=(0.1,), seed=3)
-SMALL = (50, 3)
+SMALL = (50, dict.fromkeys(ridge_solvers.WIDEST, 3))
 
 
 def write_set(folder: Path, transitions: TransitionModel, seed: int) -> None:
