@@ -1,7 +1,8 @@
 """Conjugate gradients and full GMRES for many symmetric systems that advance together.
 
 Vectors are rows. A product of all matrices with all vectors that are still needed is one call, so that whoever makes it
-can read each matrix once. Systems that have converged take no further part.
+can read each matrix once. Systems that have converged take no further part. `targets` are norms of residuals, falling,
+systems × levels: after how many steps each was reached is told, and at the last one a system has converged.
 """
 
 from collections.abc import Callable
@@ -18,17 +19,27 @@ STEPS = 16
 
 
 class Progress(NamedTuple):
-    """What a method found for each right-hand side: an approximate solution, after how many steps, and whether it was
-    worked on at all: where memory is short, some are left for another call."""
+    """What a method found for each right-hand side: an approximate solution, after how many steps each target was
+    reached (0: never; the last: how many there were), and whether it was worked on at all: where memory is short, some
+    are left for another call."""
 
     x: Tensor
     steps: Tensor
     begun: Tensor
 
 
-def conjugate_gradients(product: Product, rows: Tensor, b: Tensor, target: Tensor, limit: int, memory: int) -> Progress:
-    """Until the residual of each system, as the recursion has it, is at most its `target`."""
-    x, steps = torch.zeros_like(b), torch.zeros(len(b), dtype=torch.int64)
+def _note(steps: Tensor, which: Tensor, residual: Tensor, targets: Tensor, step: int) -> Tensor:
+    """Set the steps of the targets that these systems have just reached; which of them have converged."""
+    reached = residual[:, None] <= targets[which]
+    steps[which] = torch.where(reached & (steps[which] == 0), step, steps[which])
+    return reached[:, -1]
+
+
+def conjugate_gradients(
+    product: Product, rows: Tensor, b: Tensor, targets: Tensor, limit: int, memory: int
+) -> Progress:
+    """Until the residual of each system, as the recursion has it, is small enough."""
+    x, steps = torch.zeros_like(b), torch.zeros(targets.shape, dtype=torch.int64)
     alive = torch.arange(len(b))
     residual, direction, done = b.clone(), b.clone(), torch.zeros_like(b)
     square = residual.square().sum(dim=1)
@@ -39,12 +50,10 @@ def conjugate_gradients(product: Product, rows: Tensor, b: Tensor, target: Tenso
         residual -= length[:, None] * image
         before, square = square, residual.square().sum(dim=1)
         direction = residual + (square / before)[:, None] * direction
-        going = (square.sqrt() > target[alive]).cpu()
-        if step == limit:
-            going[:] = False
+        going = ~_note(steps, alive, square.sqrt().cpu(), targets, step) & (step < limit)
         if not going.all():
             ended = alive[~going]
-            x[ended], steps[ended] = done[~going], step
+            x[ended], steps[ended, -1] = done[~going], step
             alive, square = alive[going], square[going]
             residual, direction, done = residual[going], direction[going], done[going]
         if not len(alive):
@@ -141,10 +150,10 @@ class _LeastSquares:
         self.rotations = [(c[rows], s[rows]) for c, s in self.rotations]
 
 
-def gmres(product: Product, rows: Tensor, b: Tensor, target: Tensor, limit: int, memory: int) -> Progress:
+def gmres(product: Product, rows: Tensor, b: Tensor, targets: Tensor, limit: int, memory: int) -> Progress:
     """Full GMRES, whose bases take at most `memory` bytes (but one system is always worked on): when they would take
     more, half of the systems that have not converged are left for another call."""
-    x, steps = torch.zeros_like(b), torch.zeros(len(b), dtype=torch.int64)
+    x, steps = torch.zeros_like(b), torch.zeros(targets.shape, dtype=torch.int64)
     begun = torch.ones(len(b), dtype=torch.bool)
     stored, alive = torch.arange(len(b)), torch.ones(len(b), dtype=torch.bool)  # which of b, and who still goes on
     beta = b.norm(dim=1)
@@ -155,11 +164,11 @@ def gmres(product: Product, rows: Tensor, b: Tensor, target: Tensor, limit: int,
         h = basis.orthogonalise(w)
         below = w.norm(dim=1)
         residual = problem.add(h.cpu(), below.cpu())
-        ended = alive & ((residual <= target[stored].cpu()) | (step == limit))
+        ended = alive & (_note(steps, stored, residual, targets, step) | (step == limit))
         if ended.any():
             places = ended.nonzero()[:, 0]
             y = problem.solution(places).to(b)
-            x[stored[places]], steps[stored[places]] = basis.combine(y, places.to(b.device)), step
+            x[stored[places]], steps[stored[places], -1] = basis.combine(y, places.to(b.device)), step
             alive &= ~ended
         if not alive.any():
             break

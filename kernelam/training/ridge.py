@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from kernelam.errors import KernelamError
 from kernelam.files import alone_in
@@ -141,8 +142,11 @@ def _try(work: Work, grams: Grams, kernel: Kernel, features: FeatureMap, ridge: 
     calibrated = time.monotonic()
     heldout = {**evaluate(model, work.heldout), "vote_error": vote_error(model, work.heldout)}
     ended = time.monotonic()
-    steps = solved.iterations
-    iterations = {"median": float(steps.double().median()), "max": int(steps.max()), "sum": int(steps.sum())}
+    steps = solved.iterations[:, -1]
+    iterations = {**_figures(steps), "median": float(steps.double().median()), "sum": int(steps.sum())}
+    if iterations["sum"]:
+        levels = zip(plan.solver.levels, solved.iterations.T, strict=True)
+        iterations["to"] = {f"{level:g}": _figures(column) for level, column in levels}
     say(
         f"ridge {ridge:g}: {len(steps)} systems in {solved.seconds:.1f} s, iterations {iterations['median']:g} (median)"
         f" and {iterations['max']} (most); heldout CE {heldout['ce']:.4f}, frame error"
@@ -151,6 +155,10 @@ def _try(work: Work, grams: Grams, kernel: Kernel, features: FeatureMap, ridge: 
     seconds = {"systems": solved.seconds, "calibration": calibrated - start, "heldout": ended - calibrated}
     rounded = {name: round(value, 1) for name, value in seconds.items()}
     return model, {"ridge": ridge, "iterations": iterations, "seconds": rounded, "heldout": heldout}
+
+
+def _figures(steps: Tensor) -> dict[str, Any]:
+    return {"mean": round(float(steps.double().mean()), 2), "max": int(steps.max())}
 
 
 def _flops(work: Work, features: FeatureMap, iterations: int) -> int:

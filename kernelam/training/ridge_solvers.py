@@ -20,6 +20,7 @@ from kernelam.training import checkpoint
 from kernelam.training.gram import Grams
 from kernelam.training.krylov import Product, Progress, conjugate_gradients, gmres
 
+LEVELS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 FEWEST = 2
 """Frames that a class must have to be paired."""
 WIDEST = {"cg": 64, "gmres": 64, "cholesky": 8}
@@ -48,10 +49,16 @@ class Solver:
         if not 0.0 < self.tolerance < 1.0:
             raise KernelamError(f"the tolerance is a number between 0 and 1, not {self.tolerance:g}")
 
+    @property
+    def levels(self) -> list[float]:
+        """Tolerances of which it is told how many iterations they would have taken."""
+        return [*(level for level in LEVELS if level > self.tolerance), self.tolerance]
+
 
 @dataclass
 class Solution:
-    """β of each problem, problems × features; and how many iterations it took, 0 for Cholesky."""
+    """β of each problem, problems × features; and how many iterations it took to each level of the solver, problems ×
+    levels, 0 for Cholesky."""
 
     beta: Tensor
     iterations: Tensor
@@ -91,7 +98,7 @@ def solve_pairs(grams: Grams, ridge: float, solver: Solver, folder: Path, finger
     check_ridge(grams.counts, grams.count, ridge)
     classes = torch.from_numpy(paired_classes(grams.counts))
     pairs = pairs_of(len(classes))
-    beta, iterations = torch.empty(len(pairs), grams.count), torch.empty(len(pairs), dtype=torch.int64)
+    beta, iterations = torch.empty(len(pairs), grams.count), _no_iterations(len(pairs), solver)
     seconds = 0.0
     every = list(blocks(len(classes), side_of(solver, grams.count)))
     for number, block in enumerate(progress(every, f"{len(pairs)} systems, ridge {ridge:g}")):
@@ -129,8 +136,12 @@ def _solve(grams: Grams, pairs: Tensor, ridge: float, solver: Solver) -> tuple[T
     """β of these pairs of classes, and the iterations of each."""
     b = (grams.sums[pairs[:, 0]] - grams.sums[pairs[:, 1]]).float().to(grams.device)
     if solver.name == "cholesky":
-        return _direct(grams, pairs, b, ridge), torch.zeros(len(pairs), dtype=torch.int64)
+        return _direct(grams, pairs, b, ridge), _no_iterations(len(pairs), solver)
     return _iterate(grams, pairs, b, ridge, solver)
+
+
+def _no_iterations(systems: int, solver: Solver) -> Tensor:
+    return torch.zeros(systems, len(solver.levels), dtype=torch.int64)
 
 
 def _direct(grams: Grams, pairs: Tensor, b: Tensor, ridge: float) -> Tensor:
@@ -179,25 +190,34 @@ def _products(grams: Grams, pairs: Tensor, ridge: float) -> Product:
 def _iterate(grams: Grams, pairs: Tensor, b: Tensor, ridge: float, solver: Solver) -> tuple[Tensor, Tensor]:
     """Until the residual itself is small enough; rounding may make that take a second start, from the residual."""
     product = _products(grams, pairs, ridge)
-    x, iterations = torch.zeros_like(b), torch.zeros(len(b), dtype=torch.int64)
-    target = solver.tolerance * b.norm(dim=1)
-    residual, left = b.clone(), (target > 0).nonzero()[:, 0].cpu()
+    x, iterations = torch.zeros_like(b), _no_iterations(len(b), solver)
+    total = iterations[:, -1]
+    targets = b.norm(dim=1).cpu()[:, None] * torch.tensor(solver.levels)
+    residual, left = b.clone(), (targets[:, -1] > 0).nonzero()[:, 0]
     while len(left):
-        limit = solver.max_iterations - int(iterations[left].max())
-        found = METHODS[solver.name](product, left, residual[left], target[left], limit, solver.memory)
+        limit = solver.max_iterations - int(total[left].max())
+        found = METHODS[solver.name](product, left, residual[left], targets[left], limit, solver.memory)
         worked = left[found.begun]
         x[worked] += found.x[found.begun.to(b.device)]
-        iterations[worked] += found.steps[found.begun]
+        iterations[worked] = _later(iterations[worked], found.steps[found.begun])
         before = residual[worked].norm(dim=1)
         residual[worked] = b[worked] - product(worked, x[worked])
         after = residual[worked].norm(dim=1)
-        failed = (after > SLACK * target[worked]).cpu()
-        hopeless = failed & ((iterations[worked] >= solver.max_iterations) | ~(after < 0.5 * before).cpu())
+        failed = after.cpu() > SLACK * targets[worked, -1]
+        hopeless = failed & ((total[worked] >= solver.max_iterations) | ~(after < 0.5 * before).cpu())
         if hopeless.any():
             rows, shares = worked[hopeless], (after / b[worked].norm(dim=1)).cpu()[hopeless]
-            raise _no_convergence(pairs[rows], shares, iterations[rows], ridge, solver)
+            raise _no_convergence(pairs[rows], shares, total[rows], ridge, solver)
         left = torch.cat([worked[failed], left[~found.begun]])
     return x, iterations
+
+
+def _later(before: Tensor, steps: Tensor) -> Tensor:
+    """Iterations to each level, after a start whose steps come on top."""
+    total = before[:, -1:]
+    found = torch.where((before == 0) & (steps > 0), total + steps, before)
+    found[:, -1:] = total + steps[:, -1:]
+    return found
 
 
 def _no_convergence(pairs: Tensor, shares: Tensor, iterations: Tensor, ridge: float, solver: Solver) -> KernelamError:
@@ -219,4 +239,4 @@ def solve_rest(grams: Grams, ridge: float) -> Solution:
     classes = torch.from_numpy(paired_classes(grams.counts))
     b = (2.0 * grams.sums[classes] - grams.sums.sum(dim=0)).to(grams.device)
     beta = _substitute(factor, b.T).T.contiguous().cpu()
-    return Solution(beta, torch.zeros(len(classes), dtype=torch.int64), time.monotonic() - start)
+    return Solution(beta, torch.zeros(len(classes), 1, dtype=torch.int64), time.monotonic() - start)
