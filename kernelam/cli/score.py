@@ -149,3 +149,28 @@ def text(mode: Any, units: str, reference: Path, hypothesis: Path) -> None:
     for sentence in result.remarks:
         say(f"{hypothesis}: {sentence}")
     click.echo(result.text, nl=False)
+
+
+@command.command()
+@click.option("--device", default="cpu", help="cpu or cuda.")
+@click.argument("data", type=PATH)
+@click.argument("ali", type=PATH)
+@click.argument("models", nargs=-1, required=True, type=PATH)
+def frames(device: str, data: Path, ali: Path, models: tuple[Path, ...]) -> None:
+    """Frame errors of MODELS on DATA, whose labels are the alignments ALI, as a table in Markdown.
+
+    Intervals are those of a bootstrap over utterances; p is of a paired one against the row above.
+    """
+    from kernelam.report.tables import Table
+    from kernelam.scoring.bootstrap import bootstrap, compare
+    from kernelam.scoring.frames import frame_errors
+
+    rows, above = [], None
+    for model in models:
+        for way, result in frame_errors(model, data, ali, device).items():
+            low, high = bootstrap(result).interval or (result.total.rate, result.total.rate)
+            p = f"{compare(above, result).p:.4f}" if above else ""
+            rate, frames = f"{100 * result.total.rate:.2f}", f"{result.total.ref_words:,}"
+            rows.append([str(model), way, frames, rate, f"{100 * low:.2f} – {100 * high:.2f}", p])
+            above = result
+    click.echo(Table(["model", "by", "frames", "frame error %", "95 % interval", "p"], rows).markdown)
