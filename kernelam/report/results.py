@@ -12,6 +12,7 @@ from kernelam.files import replacing
 from kernelam.report.experiments import Experiment, Run, named, read_experiments
 from kernelam.report.layouts import Layouts, layouts
 from kernelam.report.published import Published
+from kernelam.report.ridge import ridge_tables
 from kernelam.report.tables import NONE, Table, spread
 from kernelam.scoring.bootstrap import bootstrap, compare
 
@@ -108,6 +109,8 @@ def write_results(
     if results.layouts.note:
         tables = (f"### {name}\n\n{table.markdown}" for name, table in results.layouts.tables)
         sections += [f"## {LAYOUTS}", results.layouts.note, *tables]
+    for name, note, told in ridge_tables(results.experiments):
+        sections += [f"## {name}", told.markdown, note]
     sections += ["## Conditions", "\n".join(f"- {line}" for line in results.conditions)]
     if failures:
         logs = ("\n".join([f"{name}:", "", *(f"    {line}" for line in lines)]) for name, lines in failures.items())

@@ -6,6 +6,7 @@ from html import escape
 
 from kernelam.report.experiments import Experiment, Run, named, system
 from kernelam.report.results import LAYOUTS, Results
+from kernelam.report.ridge import ridge_tables
 from kernelam.report.tables import spread
 
 
@@ -83,6 +84,11 @@ def papers(results: Results) -> str:
     told = results.layouts
     parts = (f"<div><h3>{escape(name)}</h3>{table(one.header, one.rows)}</div>" for name, one in told.tables)
     return remark(LAYOUTS, told.note, f'<div class="beside">{"".join(parts)}</div>') if told.note else ""
+
+
+def ridge(results: Results) -> str:
+    told = ridge_tables(results.experiments)
+    return "".join(section(title, note, table(one.header, one.rows)) for title, note, one in told)
 
 
 def failed(results: Results) -> str:
