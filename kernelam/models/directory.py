@@ -1,7 +1,6 @@
 """A model directory explains itself: arrays, configuration, class counts, and where it all came from."""
 
 import hashlib
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import torch
 
 from kernelam.errors import KernelamError
+from kernelam.files import replacing
 from kernelam.frontend.pipeline import Pipeline
 from kernelam.kaldi.counts import read_counts, write_counts
 from kernelam.models.arrays import read_arrays, write_arrays
@@ -42,7 +42,8 @@ def save_model(folder: Path, model: PosteriorModel, about: dict[str, Any], besid
     write_arrays(folder / "model.safetensors", arrays, what)
     write_counts(folder / "ali_train_pdf.counts", model.counts)
     for file in beside:
-        shutil.copyfile(file, folder / file.name)
+        with replacing(folder / file.name) as stream:
+            stream.write(file.read_bytes())
     names = ["model.safetensors", "ali_train_pdf.counts", *(file.name for file in beside)]
     write_description(folder, {**what, **about, "files": {name: _digest(folder / name) for name in names}})
 

@@ -29,6 +29,7 @@ from kernelam.progress import progress, say, warn
 from kernelam.training.checkpoint import Clock
 from kernelam.training.cost import peak_memory, training_flops
 from kernelam.training.examination import class_phones, examine
+from kernelam.training.metrics import evaluate
 from kernelam.training.search import Variants, search
 from kernelam.training.trainer import TrainingOptions, fit
 
@@ -170,7 +171,8 @@ def _fit(setup: Setup, plan: Plan) -> tuple[GradientModel, list[dict[str, Any]]]
     model = plan.refine(setup, model, best["rate"])
     remove_model(setup.folder)
     seconds = setup.clock.seconds
-    first = {"epoch": 0, "search": found.trials, "prepared": prepared, **found.untrained, "seconds": seconds}
+    untrained = evaluate(model, setup.heldout, options.metric)  # not the search's: a bottleneck starts at random
+    first = {"epoch": 0, "search": found.trials, "prepared": prepared, **untrained, "seconds": seconds}
     epochs = fit(model, setup.train, setup.heldout, options, best["rate"], first, *place)
     if not any(row["kept"] for row in epochs[1:]):
         raise KernelamError(

@@ -16,6 +16,7 @@ from kernelam.frames.store import FrameStore
 from kernelam.hmm.transitions import TransitionModel
 from kernelam.models.description import describe
 from kernelam.training import acoustic
+from kernelam.training.metrics import evaluate
 
 SMALL = {
     "kernel": "--num-features 20 --rates 1 --max-epochs 2 --splice 0",
@@ -98,6 +99,20 @@ def test_a_model_whose_states_have_changed_is_trained_again(made, tmp_path):
         assert describe(folder)["fingerprint"] == before["fingerprint"]
     finally:
         (made / "ali/final.mdl").write_bytes(stored)
+
+
+def test_epochs_are_judged_against_where_training_starts(made, tmp_path, monkeypatch):
+    """With a bottleneck that is a random place, another one once features have been selected."""
+    real, seen = acoustic.fit, []
+
+    def fit(model, train, heldout, options, rate, first, *place):
+        seen.append((first["ce"], evaluate(model, heldout)["ce"]))
+        return real(model, train, heldout, options, rate, first, *place)
+
+    monkeypatch.setattr(acoustic, "fit", fit)
+    train(made, tmp_path / "model", "--bottleneck 3 --selection 3")
+    told, found = seen[0]
+    assert told == found != pytest.approx(np.log(6), rel=1e-4)
 
 
 def test_seconds_of_a_training_that_was_killed_are_in_the_cost(made, tmp_path, monkeypatch):
