@@ -38,7 +38,8 @@ train=(kernelam train ridge --kernel "$kernel" --bandwidth "$bandwidth" --num-fe
     --feat-type "$feat_type" --cmvn-opts "$cmvn_opts" --delta-order "$delta_order" --splice "$splice"
     --seed "$seed" --device "$device")
 $cmd "$dir/log/prepare.log" "${train[@]}" --part prepare "${args[@]}"
-warnings "$dir/log/prepare.log"
+awk '/^warning: | systems: /' "$dir/log/prepare.log" >&2  # and what it will take
 $cmd JOB=1:"$nj" "$dir/log/sums.JOB.log" "${train[@]}" --part sums --job JOB --jobs "$nj" "${args[@]}"
 $cmd --num-threads "$num_threads" "$dir/log/train.log" "${train[@]}" "${args[@]}"
+awk '/^ridge .* systems in /' "$dir/log/train.log" >&2
 echo "$0: trained $dir" >&2
