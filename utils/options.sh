@@ -115,7 +115,7 @@ _check_value() {
         stage=* | stop_stage=*) [[ $2 =~ ^-?[0-9]+$ ]] || die "option --${1//_/-} takes a whole number, not '$2'" ;;
         seed=* | num_*=* | totgauss=* | max_iter_inc=*)
             [[ $2 =~ ^[0-9]+$ ]] || die "option --${1//_/-} takes a whole number, not '$2'" ;;
-        min_lmwt=* | max_lmwt=*)
+        min_lmwt=* | max_lmwt=* | blocks=*)
             [[ $2 =~ ^[1-9][0-9]*$ ]] || die "option --${1//_/-} takes a whole number of at least 1, not '$2'" ;;
         device=*) [[ $2 =~ ^(cpu|cuda(:[0-9]+)?)$ ]] || die "option --device takes cpu or cuda, not '$2'" ;;
         nj=*) [[ $2 =~ ^[1-9][0-9]*$ ]] || die "option --nj takes a number of jobs, not '$2'" ;;

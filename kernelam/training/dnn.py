@@ -27,15 +27,15 @@ class DnnPlan:
 
     def _check_memory(self, setup: Setup) -> None:
         """Weights with their gradient, their copy at the start of an epoch, what pre-training made, the optimiser's
-        memory and the average; and the units of a batch, or of the frames that are scored at once."""
+        memory and the average; and the inputs and units of a batch, or of the frames that are scored at once."""
         network, options, C = self.network, setup.options, len(setup.counts)
         width, r = network.width, network.bottleneck
         weights = width * (setup.inputs.dim + (network.layers - 1) * width + (r or C)) + r * C
         copies = 3 + bool(self.pretraining) + 2 * (options.optimiser == "adamw") + any(options.momenta)
-        units = width * max(2 * network.layers * options.batch, 2 * SCORED)
+        units = 2 * width * max(network.layers * options.batch, SCORED) + 2 * SCORED * setup.inputs.dim
         needed = 4 * (weights * (copies + (options.schedule == "average")) + units)
         what = f"training {network.layers} layers of {width} units"
-        check_memory(needed, available(setup.device), what, "fewer --layers or a smaller --width take less")
+        check_memory(needed, available(setup.device), what, "fewer --layers, a smaller --width or --splice take less")
 
     @property
     def variants(self) -> Variants:

@@ -87,15 +87,16 @@ class KernelPlan:
 
     def _check_memory(self, setup: Setup, D: int, projections: int) -> None:
         """Projections, the matrices with their copy at the start of an epoch and SAG's memory or the average's, a batch
-        of z or the sample that directions are found on, and these; and the inputs of pairs for a median."""
+        of z or the sample that directions are found on, and these; and the pairs of inputs for a median."""
         C, r, options = len(setup.counts), self.bottleneck, setup.options
-        inputs = 2 * CHUNK * setup.inputs.dim
+        inputs = 5 * CHUNK * setup.inputs.dim
         copies = (4 if options.optimiser == "sag" else 2) + (options.schedule == "average")
         matrices = (D * r + r * C if r else D * C) * copies
         sample = 2 * min(ELEMENTS, FRAMES * D) if self.precondition else 0
         z = max(options.batch * D, CHUNK_ELEMENTS, sample)
         needed = 4 * (projections + matrices + self.precondition * D + inputs + z)
-        ways = "fewer --num-features" + ("" if self.blocks > 1 or r else ", a --bottleneck, or more --blocks")
+        more = "" if self.blocks > 1 or r else ", a --bottleneck, more --blocks"
+        ways = f"fewer --num-features{more} or a smaller --splice"
         what = f"training {D} features of {C} classes"
         check_memory(needed, available(setup.device), what, f"{ways} take less")
 

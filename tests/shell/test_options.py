@@ -124,3 +124,11 @@ def test_what_steps_have_beside(run: Run) -> None:
     fails(run("one"), "takes 2 to 3 arguments, got 1\nDo something to a data directory.\n")
     fails(run("1", "2", "3", "4"), "takes 2 to 3 arguments, got 4")
     fails(run("none", "exp"), "step.sh: no such file none")
+
+
+@pytest.mark.parametrize("value", ["x", "0", "-1"])
+def test_a_number_of_blocks_that_is_none_is_a_sentence(root, value):
+    words = [root / "steps/train_kernel.sh", "--blocks", value, *"abcdef"]
+    ended = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert f"option --blocks takes a whole number of at least 1, not '{value}'" in ended.stderr
