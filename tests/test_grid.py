@@ -167,7 +167,8 @@ for f in model.safetensors ali_train_pdf.counts final.mdl model.json; do echo "$
 DECODE = """#!/bin/bash
 dir=${!#}
 echo "$*" >> calls
-rm -rf $dir; mkdir -p $dir/scoring_kaldi; cp result.json $dir/scoring_kaldi/result.json; touch $dir/scoring_kaldi/best_wer
+rm -rf $dir; mkdir -p $dir/scoring_kaldi; cp result.json $dir/scoring_kaldi/result.json
+touch $dir/scoring_kaldi/best_wer
 """
 
 

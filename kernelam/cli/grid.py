@@ -21,9 +21,7 @@ def command(cmd: str, given: tuple[str, ...], output: Path, cell: int | None, de
 
     page = output.with_suffix(".html")
     if page == output:
-        raise KernelamError(
-            f"{output} cannot hold both the tables and the page: --output is not to end in .html"
-        )
+        raise KernelamError(f"{output} cannot hold both the tables and the page: --output is not to end in .html")
     grid = Grid.read(declaration, variables(given))
     if not run_cells(grid, ["grid"], cmd, given, cell, declaration):
         return

@@ -49,13 +49,16 @@ def search(
     fingerprint: str,
     clock: Clock,
 ) -> Found:
-    """Try each of the `variants` with each l2, momentum and rate.
+    """Try each of the `variants` with each l2, momentum and rate, if there is anything to choose.
 
     `folder`/search.json holds what is known so far: a search that was killed goes on from there.
     """
+    axes = _axes(variants, options)
+    several = {name for name, values in axes.items() if len(values) > 1}
+    if not several:
+        return Found(trials=[{**{name: value for name, (value,) in axes.items()}, "frames": 0}])
     path = folder / "search.json"
     found = _known(path, fingerprint)
-    several = {name for name, values in _axes(variants, options).items() if len(values) > 1}
     for value in variants.values:
         missing = [chosen for chosen in _configurations(variants, value, options) if not found.has(chosen)]
         model = build(value) if missing else None
@@ -69,7 +72,7 @@ def search(
             clock.keep()
     found.trials.sort(key=lambda row: math.inf if row[options.metric] is None else row[options.metric])
     _check(found, options)
-    _tell_edges(found.trials[0], _axes(variants, options))
+    _tell_edges(found.trials[0], axes)
     return found
 
 

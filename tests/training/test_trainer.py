@@ -305,7 +305,12 @@ def test_an_l2_at_the_edge_and_rates_too_low_to_see_are_said(sets, tmp_path, cap
     find(sets, replace(OPTIONS, l2s=(1e-3, 100.0)), tmp_path)
     assert "the best l2, 0.001, is at the edge of those tried: lower --l2 may do better" in capsys.readouterr().err
     with pytest.raises(KernelamError, match="try higher --rates"):
-        find(sets, replace(OPTIONS, rates=(1e-30,)), tmp_path, fingerprint="another")
+        find(sets, replace(OPTIONS, rates=(1e-30, 1e-29)), tmp_path, fingerprint="another")
+
+
+def test_a_single_configuration_is_not_tried(sets, tmp_path):
+    found = find(sets, replace(OPTIONS, rates=(4.0,)), tmp_path)
+    assert found.trials == [{"bandwidth": 2.0, "l2": 0.0, "momentum": 0.0, "rate": 4.0, "frames": 0}]
 
 
 def test_noise_is_what_it_says_and_comes_again_with_the_seed():
