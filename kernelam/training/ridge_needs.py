@@ -14,7 +14,7 @@ from kernelam.progress import say
 from kernelam.training.calibration import ELEMENTS
 from kernelam.training.cost import peak_memory
 from kernelam.training.gram import chunk_of, units
-from kernelam.training.ridge_solvers import VECTORS, Solver, paired_classes, side_of
+from kernelam.training.ridge_solvers import VECTORS, Solver, largest_block, paired_classes, side_of
 from kernelam.training.triangles import Triangle
 
 GIB = 2**30
@@ -74,7 +74,7 @@ class Task:
         sums = triangle * (3 if several else 1) + chunk * (D + 2 * self.dim)
         scores = self.heldout * max(1, len(paired_classes(self.counts)) - 1)
         scoring = answers + scores + max(self._scoring(), 16 * ELEMENTS)  # or eight arrays in double precision
-        memory = 4 * max(sums, answers + self._solving(problems), scoring, 2 * answers)
+        memory = 4 * max(sums, answers + self._solving(), scoring, 2 * answers)
         matrices = len({unit.matrix for unit in parts})
         written = triangle * (len(parts) + (several > 0)) + answers * (self.ridges + 1)
         used = peak_memory(device) + LIBRARIES if device.type == "cpu" else 0
@@ -87,14 +87,14 @@ class Task:
         frames = min(2048, model.CHUNK_ELEMENTS // (self.count + 4 * classes**2))
         return frames * (self.count + (5 * classes**2 if self.scheme == "one-vs-one" else 3 * classes))
 
-    def _solving(self, problems: int) -> int:
+    def _solving(self) -> int:
         """Numbers: the vectors of a block, or the matrices of a factor and in double precision its copies."""
         D = self.count
         if self.scheme == "one-vs-rest":
             return 4 * D * D
         if self.solver.name == "cholesky":
             return 6 * D * D
-        block = min(problems, side_of(self.solver, D) ** 2)
+        block = largest_block(len(paired_classes(self.counts)), side_of(self.solver, D))
         return block * D * VECTORS[self.solver.name]
 
 

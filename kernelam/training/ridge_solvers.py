@@ -26,8 +26,8 @@ FEWEST = 2
 WIDEST = {"cg": 64, "gmres": 64, "cholesky": 8}
 """Classes on either side of a block of pairs, at most: what a kill may cost. More vectors at once make iterations
 faster, but not factors."""
-EXPECTED = 48
-"""Steps of GMRES that blocks are made for."""
+EXPECTED = 32
+"""Steps of GMRES that blocks are made for. Where it takes more, half of the pairs that are left start again later."""
 SLACK = 1.1
 """The residual is the real one, not that of the recursion, and may be so much above the tolerance."""
 
@@ -120,6 +120,12 @@ def solve_pairs(grams: Grams, ridge: float, solver: Solver, folder: Path, finger
 def side_of(solver: Solver, count: int) -> int:
     """Classes on either side of a block of pairs that takes the memory of the solver."""
     return max(1, min(WIDEST[solver.name], math.isqrt(solver.memory // (4 * count * VECTORS[solver.name]))))
+
+
+def largest_block(classes: int, side: int) -> int:
+    """Pairs of the largest of `blocks`."""
+    inner = min(classes, side)
+    return max(inner * (inner - 1) // 2, inner * min(side, classes - inner))
 
 
 def blocks(classes: int, side: int) -> Iterator[Tensor]:

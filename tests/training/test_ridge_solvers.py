@@ -158,10 +158,11 @@ def test_a_kill_costs_a_block(problem, tmp_path: Path, monkeypatch) -> None:
     assert calls[0] > 6  # another ridge is another system
 
 
-@pytest.mark.parametrize(("classes", "side"), [(5, 2), (5, 1), (7, 3), (4, 64)])
+@pytest.mark.parametrize(("classes", "side"), [(5, 2), (5, 1), (7, 3), (7, 4), (5, 4), (4, 64)])
 def test_blocks_are_all_pairs_once(classes: int, side: int) -> None:
     found = torch.cat(list(blocks(classes, side)))
     assert sorted(found.tolist()) == list(range(len(pairs_of(classes))))
+    assert max(map(len, blocks(classes, side))) == ridge_solvers.largest_block(classes, side)
     assert pairs_of(classes).tolist() == [list(pair) for pair in combinations(range(classes), 2)]
 
 
