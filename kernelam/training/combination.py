@@ -86,6 +86,8 @@ def _combine(
         result, measured = (_join if blocks else _fit)(given, model, store)
         training |= {"frames": len(store), "seconds": round(time.monotonic() - start, 1)}
         about |= measured
+    else:
+        about["members"] = [{"folder": str(folder)} for folder in given.members]
     remove_model(given.folder)
     for name in ("epochs.jsonl", "selection.json"):  # of an earlier model
         (given.folder / name).unlink(missing_ok=True)

@@ -145,6 +145,7 @@ def test_weights_that_are_given_are_taken(place):
     combine(given(place), [0.25, 2.0], "cpu")
     about = describe(place / "out")
     assert about["config"]["weights"] == [0.25, 2.0]
+    assert [Path(member["folder"]).name for member in about["members"]] == ["a", "b"]  # for the costs of a report
     assert "heldout" not in about
     assert load_model(place / "out").weights == [0.25, 2.0]
 
