@@ -26,7 +26,8 @@ graph=$1 data=$2 dir=$3
 src=$(dirname "$dir")
 
 [[ $decoder == embedded || $decoder == kaldi ]] || die "--decoder takes embedded or kaldi, not $decoder"
-need "$graph/HCLG.fst" "$graph/words.txt" "$data/feats.scp" "$src/final.mdl"
+need "$graph/HCLG.fst" "$graph/words.txt" "$data/feats.scp"
+[[ -e $src/final.mdl ]] || die "no such file $src/final.mdl: the model belongs into the parent of the decode directory"
 $skip_scoring || need "$data/text"
 [[ -z $tuned_on ]] || need "$tuned_on/scoring_kaldi/best_wer"
 new=$dir/.new  # what an earlier run made stays until all of this one is there
@@ -36,6 +37,7 @@ trap 'rm -rf "$new"' EXIT
 rm -rf "$new" "$dir"/split*utt
 mkdir "$new"
 cp "$graph/words.txt" "$new"
+[[ ! -e $src/model.json ]] || cp "$src/model.json" "$new"  # which model this was, should another take its place
 kernelam data split --per-utt --dest "$dir" "$data" "$nj"
 $cmd JOB=1:"$nj" "$dir/log/decode.JOB.log" \
     kernelam decode --acwt "$acwt" --beam "$beam" --lattice-beam "$lattice_beam" \
@@ -43,7 +45,7 @@ $cmd JOB=1:"$nj" "$dir/log/decode.JOB.log" \
     ${transform_dir:+--transform-dir "$transform_dir"} \
     "$graph" "$src" "$dir/split${nj}utt/JOB" "$new/lat.JOB.gz"
 for ((job = 1; job <= nj; job++)); do warnings "$dir/log/decode.$job.log"; done
-rm -rf "$dir"/num_jobs "$dir"/lat.*.gz "$dir"/wer_* "$dir"/scoring_kaldi
+rm -rf "$dir"/num_jobs "$dir"/model.json "$dir"/lat.*.gz "$dir"/wer_* "$dir"/scoring_kaldi
 publish "$new" "$dir"
 echo "$nj" > "$dir/num_jobs"
 # shellcheck disable=SC2086  # several words

@@ -10,7 +10,7 @@ set -euo pipefail
 me=${0##*/}
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/options.sh"
 
-[[ ${1:-} != --help ]] || { _help; exit; }
+[[ ${1:-} != --help ]] || { sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; exit; }
 
 name='' first=1 last=1 threads=1 at_once=0 gpu=0
 while (($# > 1)); do

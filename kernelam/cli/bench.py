@@ -17,7 +17,7 @@ def measured(function: Callable[..., None]) -> Callable[..., None]:
     for option in (
         click.option("--threads", type=POSITIVE, default=1),
         click.option("--json", "output", type=PATH, help="Write the figures there too."),
-        click.option("--quick", type=bool, default=False, help="Small sizes, to see that it runs."),
+        click.option("--quick", is_flag=True, help="Small sizes, to see that it runs."),
     ):
         function = option(function)
     return function

@@ -37,6 +37,8 @@ def command(
     html = html or output.with_name("report.html")
     if html == output:
         raise KernelamError(f"{output} cannot hold both the tables and the page: give --output and --html two names")
+    if tuned == tested:
+        raise KernelamError(f"--tuned and --tested both name {tuned}: weights tuned on a set are not reported on it")
     if published and not corpus:
         raise KernelamError(f"say with --corpus which corpus of {published} is meant")
     figures = read_published(published or FILE, corpus) if corpus else None

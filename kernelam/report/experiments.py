@@ -39,6 +39,8 @@ class Run:
                 f"{places[1]} was scored with weights tuned on {tuned_on}; score it again with"
                 f" steps/score.sh --tuned-on {places[0]}"
             )
+        for place in places:
+            _check_model(folder, place)
         combined = "systems" in test and not (folder / "model.json").exists()
         about = _lattices(test) if combined else _with_members(folder, describe(folder))
         return cls(folder, about, dev, test, read_scored(places[1]))
@@ -56,6 +58,16 @@ class Run:
     def cost(self) -> dict[str, Any] | None:
         """Of a trained one; None where what it was made of is gone."""
         return parts.cost(self.folder, self.about)
+
+
+def _check_model(folder: Path, decoded: Path) -> None:
+    """Refuse lattices of a model that another one has since taken the place of."""
+    ours, its = folder / "model.json", decoded / "model.json"
+    if ours.exists() and its.exists() and describe(folder).get("fingerprint") != describe(decoded).get("fingerprint"):
+        raise KernelamError(
+            f"{decoded} was decoded with another model than the one that is now in {folder}; decode it again with"
+            " steps/decode.sh"
+        )
 
 
 def _with_members(folder: Path, about: dict[str, Any]) -> dict[str, Any]:

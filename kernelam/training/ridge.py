@@ -22,7 +22,7 @@ from kernelam.models.arrays import read_arrays
 from kernelam.models.directory import STATES, remove_model, save_model
 from kernelam.models.posterior import find_device
 from kernelam.models.ridge import Ridge
-from kernelam.progress import say
+from kernelam.progress import say, warn
 from kernelam.training.acoustic import HELDOUT, TrainingInput, check_alignments, state_files
 from kernelam.training.calibration import calibrate
 from kernelam.training.cost import peak_memory
@@ -123,7 +123,7 @@ def _choose(work: Work, grams: Grams, kernel: Kernel, features: FeatureMap) -> t
         model, _ = _try(work, grams, kernel, features, best)  # whose systems are solved already
     if len(ridges) > 1 and best in (min(ridges), max(ridges)):
         side = "lower" if best == min(ridges) else "higher"
-        say(f"the best ridge, {best:g}, is at the edge of those tried: {side} --ridge may do better")
+        warn(f"the best ridge, {best:g}, is at the edge of those tried: {side} --ridge may do better")
     return trials, model
 
 

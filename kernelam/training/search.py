@@ -12,7 +12,7 @@ from kernelam.errors import KernelamError
 from kernelam.files import replacing
 from kernelam.frames.batches import Batches
 from kernelam.models.posterior import GradientModel
-from kernelam.progress import say
+from kernelam.progress import say, warn
 from kernelam.records import read_record
 from kernelam.training.checkpoint import Clock
 from kernelam.training.metrics import evaluate
@@ -130,4 +130,4 @@ def _tell_edges(best: dict[str, Any], axes: dict[str, Sequence[float]]) -> None:
         if len(tried) > 1 and not inner and best[name] in (ends := (min(tried), max(tried))):
             side = "lower" if best[name] == ends[0] else "higher"
             what, option = ("learning rate", "--rates") if name == "rate" else (name, f"--{name}")
-            say(f"the best {what}, {best[name]:g}, is at the edge of those tried: {side} {option} may do better")
+            warn(f"the best {what}, {best[name]:g}, is at the edge of those tried: {side} {option} may do better")

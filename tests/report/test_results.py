@@ -120,6 +120,17 @@ def test_a_seed_counts_once(tmp_path: Path, folders: list[Path], monkeypatch: py
         write_results(page, "A title", twins, twins[0])
 
 
+def test_lattices_of_a_model_that_was_replaced_are_refused(tmp_path: Path) -> None:
+    folder = seeded(tmp_path / "model", 1)
+    for name in ("dev", "test"):
+        shutil.copy(folder / "model.json", folder / f"decode_{name}")
+    write_results(tmp_path / "RESULTS.md", "A title", [folder], folder)
+    record = json.loads((folder / "model.json").read_text())
+    (folder / "model.json").write_text(json.dumps({**record, "fingerprint": "another"}))
+    with pytest.raises(KernelamError, match=r"decode_dev was decoded with another model than the one that is now in"):
+        write_results(tmp_path / "RESULTS.md", "A title", [folder], folder)
+
+
 def seeded(folder: Path, seed: int, wrong: int = 4, settings: dict | None = None, **config: float) -> Path:
     """A DNN whose settings are known."""
     told = {"settings": settings or {}, "options": {"rates": [0.1, 0.2], "seed": seed}, "data": ["x"]}

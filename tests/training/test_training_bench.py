@@ -114,7 +114,7 @@ def test_time_to_a_heldout_ce():
 
 
 def test_the_command_writes_all_figures(kernelam, tmp_path):
-    done = kernelam("bench", "--quick", "true", "--json", tmp_path / "bench.json")
+    done = kernelam("bench", "--quick", "--json", tmp_path / "bench.json")
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "bench.json").read_text())
     main = ("train_gemm_share", "forward_gemm_share", "train_vs_autograd", "sparse_vs_dense")
@@ -133,7 +133,7 @@ def test_mistakes(kernelam, tmp_path):
     for arguments, said in (
         (["--json", tmp_path / "no/bench.json"], "there is no folder"),
         (["training", "--threads", "0"], "option --threads takes a whole number of at least 1, not '0'"),
-        (["--quick", "true", "decoder", "a", "b", "c"], "--quick comes after"),
+        (["--quick", "decoder", "a", "b", "c"], "--quick comes after"),
         (["optimiser"], "there is no command optimiser; there are decoder, optimisers, training"),
         (["optimisers", "--decay-epochs", "0", *"abcdef"], "--decay-epochs are whole numbers above zero, not 0"),
         (["optimisers", "--target", "sag halving", "--bottleneck", "9", *"abcdef"], "for models without a bottleneck"),
