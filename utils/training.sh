@@ -15,7 +15,7 @@ l2=0                            # half this times the squared weights joins the 
 augment=                        # noise on the inputs: mask:p or noise:s
 seed=1                          # of the first weights, of random features and of the order of frames
 device=cpu                      # cpu or cuda
-precision=single                # of matrix products on a GPU: single, tf32 or mixed
+precision=single                # of matrix products: single, mixed (bfloat16, where a GPU or CPU has it), tf32 (GPU)
 num_threads=0                   # 0: all cores
 cmd=run_local.sh                # where the job runs
 

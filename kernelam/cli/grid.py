@@ -11,7 +11,12 @@ from kernelam.errors import KernelamError
 
 @click.command()
 @running
-@click.option("--output", type=PATH, default=Path("RESULTS.md"), help="The page of results, with a .html beside it.")
+@click.option(
+    "--output",
+    type=PATH,
+    default=Path("RESULTS.md"),
+    help="The tables; .html and .json are beside.",
+)
 def command(cmd: str, given: tuple[str, ...], output: Path, cell: int | None, declaration: Path) -> None:
     """Train, decode, score and report every combination of the options that DECLARATION, a TOML file, names.
 
@@ -20,8 +25,8 @@ def command(cmd: str, given: tuple[str, ...], output: Path, cell: int | None, de
     from kernelam.grid import Grid
 
     page = output.with_suffix(".html")
-    if page == output:
-        raise KernelamError(f"{output} cannot hold both the tables and the page: --output is not to end in .html")
+    if output.suffix in (".html", ".json"):
+        raise KernelamError(f"{output} cannot hold the tables, the page and the figures: --output is to end in .md")
     grid = Grid.read(declaration, variables(given))
     if not run_cells(grid, ["grid"], cmd, given, cell, declaration):
         return

@@ -11,7 +11,12 @@ from kernelam.errors import KernelamError
 @click.command()
 @click.option("--title", required=True)
 @click.option("--baseline", type=PATH, required=True, help="The experiment that the others are compared with.")
-@click.option("--output", type=PATH, default=Path("RESULTS.md"), help="The tables, in Markdown.")
+@click.option(
+    "--output",
+    type=PATH,
+    default=Path("RESULTS.md"),
+    help="The tables; a .json of their figures is beside.",
+)
 @click.option("--html", type=PATH, help="The page with figures; report.html beside the tables by default.")
 @click.option("--tuned", default="dev", help="The set on which the weights were tuned.")
 @click.option("--tested", default="test", help="The set that is reported.")
@@ -29,14 +34,19 @@ def command(
     published: Path | None,
     folders: tuple[Path, ...],
 ) -> None:
-    """Write the results of model directories with scored decode_<tuned> and decode_<tested>: tables, and a page."""
+    """Write the results of model directories with scored decode_<tuned> and decode_<tested>: tables, and a page.
+
+    The .json that a report wrote may stand for the directories that it was of, also as the baseline: FILE.json/NAME.
+    """
     from kernelam.report.page import write_page
     from kernelam.report.published import FILE, read_published
     from kernelam.report.results import write_results
 
     html = html or output.with_name("report.html")
-    if html == output:
-        raise KernelamError(f"{output} cannot hold both the tables and the page: give --output and --html two names")
+    if len({output, html, output.with_suffix(".json")}) < 3:
+        raise KernelamError(
+            f"{output} cannot hold the tables, the page and the figures: --output is to end in .md, --html in .html"
+        )
     if tuned == tested:
         raise KernelamError(f"--tuned and --tested both name {tuned}: weights tuned on a set are not reported on it")
     if published and not corpus:

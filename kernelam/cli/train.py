@@ -68,7 +68,8 @@ def common(function: Callable[..., None]) -> Callable[..., None]:
             "--precision",
             type=click.Choice(["single", "tf32", "mixed"]),
             default="single",
-            help="Of matrix products on a GPU; mixed: bfloat16, with sums and weights in single precision.",
+            help="Of matrix products: tf32 on a GPU; mixed: bfloat16, sums and weights in single precision, on GPUs"
+            " and on CPUs that multiply it.",
         ),
     ):
         function = option(function)

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,21 @@ TRICKS = ("NT", "B", "R", "BR")
 @dataclass(frozen=True)
 class Run:
     """A model directory with a scored decode directory of the set `sets` names first, where its weights were tuned,
-    and one of the set that is reported. Where these are of combined lattices there is no model."""
+    and one of the set that is reported. Where these are of combined lattices there is no model. Of a run that is `kept`
+    there are its figures alone, and no directory.
+
+    Runs with the same first of `identity` differ in their seeds alone, which are the second. `cost` is that of a
+    trained one; None where what it was made of is gone.
+    """
 
     folder: Path
     about: dict[str, Any]
     dev: dict[str, Any]
     test: dict[str, Any]
     words: WerResult  # of the test set
+    identity: tuple[str, list[Any]]
+    cost: dict[str, Any] | None
+    kept: bool = False
 
     @classmethod
     def read(cls, folder: Path, sets: tuple[str, str]) -> "Run":
@@ -43,21 +50,12 @@ class Run:
             _check_model(folder, place)
         combined = "systems" in test and not (folder / "model.json").exists()
         about = _lattices(test) if combined else _with_members(folder, describe(folder))
-        return cls(folder, about, dev, test, read_scored(places[1]))
+        cost = parts.cost(folder, about) if "training" in about else None
+        return cls(folder, about, dev, test, read_scored(places[1]), parts.identity(folder, about), cost)
 
     @property
     def trained(self) -> bool:
         return "training" in self.about
-
-    @cached_property
-    def identity(self) -> tuple[str, list[Any]]:
-        """Runs whose first is the same differ in their seeds alone, which are the second."""
-        return parts.identity(self.folder, self.about)
-
-    @cached_property
-    def cost(self) -> dict[str, Any] | None:
-        """Of a trained one; None where what it was made of is gone."""
-        return parts.cost(self.folder, self.about)
 
 
 def _check_model(folder: Path, decoded: Path) -> None:
@@ -88,18 +86,23 @@ Experiment = list[Run]
 """The runs of one system, with as many seeds."""
 
 
-def read_experiments(folders: list[Path], sets: tuple[str, str]) -> list[Experiment]:
-    """Each folder once, in the order of the papers' tables."""
+def experiments_of(runs: Iterable[Run]) -> list[Experiment]:
+    """In the order of the papers' tables. Of a run and its figures that were kept, the first is taken."""
     found: dict[str, Experiment] = {}
-    for folder in {folder.resolve(): folder for folder in folders}.values():
-        run = Run.read(folder, sets)
+    for run in runs:
         key, seeds = run.identity
-        for other in found.setdefault(key, []):
-            if other.identity[1] == seeds:
-                raise KernelamError(
-                    f"{other.folder} and {folder} have the same settings and seed, which are no two seeds: report one"
-                )
-        found[key].append(run)
+        others = found.setdefault(key, [])
+        same = next((other for other in others if other.identity[1] == seeds), None)
+        if same and not (same.kept or run.kept):
+            raise KernelamError(
+                f"{same.folder} and {run.folder} have the same settings and seed, which are no two seeds: report one"
+            )
+        if same is None:
+            others.append(run)
+        elif same.kept:
+            others[others.index(same)] = run
+    for others in found.values():
+        others.sort(key=lambda run: run.about.get("seed") or 0)
     return _ordered(list(found.values()))
 
 

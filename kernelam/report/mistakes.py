@@ -15,11 +15,14 @@ from kernelam.scoring.details import EMPTY
 UTTERANCES, SPEAKERS, WORDS, PHONES = 200, 20, 15, 20  # the worst that are listed
 
 
-def _best(results: Results) -> tuple[str, Path]:
-    """The first run of the best experiment, and its decode directory."""
-    number, runs = min(enumerate(results.experiments), key=_errors)
-    name = f"{title_of(number, runs[0])}, the best on {results.sets[0]}"
-    return name, runs[0].folder / f"decode_{results.sets[1]}"
+def _best(results: Results) -> tuple[str, Path] | None:
+    """The first run that has a directory of the best experiment that has such a run, and its decode directory."""
+    there = [one for one in enumerate(results.experiments) if not all(run.kept for run in one[1])]
+    if not there:
+        return None
+    number, runs = min(there, key=_errors)
+    first = next(run for run in runs if not run.kept)
+    return f"{title_of(number, first)}, the best on {results.sets[0]}", first.folder / f"decode_{results.sets[1]}"
 
 
 def _errors(numbered: tuple[int, Experiment]) -> tuple[float, float]:
@@ -28,9 +31,12 @@ def _errors(numbered: tuple[int, Experiment]) -> tuple[float, float]:
 
 
 def speakers(results: Results) -> str:
-    name, decoded = _best(results)
+    if (best := _best(results)) is None:
+        return ""
+    name, decoded = best
     reference = results.reference[0].folder / decoded.name
-    theirs = {one.name: one.errors for one in read_speakers(reference)}  # of the same words
+    alone = results.reference[0].kept or reference == decoded
+    theirs = {} if alone else {one.name: one.errors for one in read_speakers(reference)}  # of the same words
     found = [one for one in read_speakers(decoded) if one.words]
     worst = sorted(found, key=lambda one: -one.errors / one.words)[:SPEAKERS]
     rows = []
@@ -40,13 +46,15 @@ def speakers(results: Results) -> str:
         rows.append([one.name, *map(str, counts), *rates])
     header = ["speaker", "utterances", results.units, "substitutions", "deletions", "insertions"]
     header += [f"{results.rate} %", f"baseline's {results.rate} %"]
-    if reference == decoded:
+    if alone:
         header, rows = header[:-1], [row[:-1] for row in rows]
     return section("Worst speakers", f"Of {name}: {len(worst)} of {len(found)}.", table(header, rows))
 
 
 def words(results: Results) -> str:
-    name, decoded = _best(results)
+    if (best := _best(results)) is None:
+        return ""
+    name, decoded = best
     pairs = Counter(pair for aligned in read_alignments(decoded).values() for pair in aligned)
     wrong = [(ref, hyp, str(count)) for (ref, hyp), count in pairs.most_common() if ref != hyp]
     kinds: list[tuple[list[str], Sequence[Sequence[str]]]] = [
@@ -72,7 +80,9 @@ def phones(results: Results) -> str:
 
 
 def alignments(results: Results) -> str:
-    name, decoded = _best(results)
+    if (best := _best(results)) is None:
+        return ""
+    name, decoded = best
     found = read_alignments(decoded)
     wrong = {utt: sum(ref != hyp for ref, hyp in pairs) for utt, pairs in found.items()}
     worst = sorted((utt for utt in found if wrong[utt]), key=lambda utt: -wrong[utt])

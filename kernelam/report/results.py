@@ -9,7 +9,8 @@ from typing import Any
 
 from kernelam.errors import KernelamError
 from kernelam.files import replacing
-from kernelam.report.experiments import Experiment, Run, named, read_experiments
+from kernelam.report.experiments import Experiment, Run, experiments_of, named
+from kernelam.report.kept import read_runs, write_kept
 from kernelam.report.layouts import Layouts, layouts
 from kernelam.report.published import Published
 from kernelam.report.ridge import ridge_tables
@@ -77,8 +78,9 @@ def read_results(
     failures: Mapping[str, list[str]] | None = None,
     published: Published | None = None,
 ) -> Results:
-    """Runs that differ in their seed alone are one experiment; that of `baseline` is the reference."""
-    experiments = read_experiments(folders, sets)
+    """Runs that differ in their seed alone are one experiment; that of `baseline` is the reference. Among `folders` may
+    be files of figures that an earlier report has kept; run NAME of such a FILE is FILE/NAME."""
+    experiments = experiments_of(read_runs(folders, sets))
     place = baseline.resolve()
     reference = next((runs for runs in experiments if place in (run.folder.resolve() for run in runs)), None)
     if reference is None:
@@ -96,7 +98,8 @@ def write_results(
     failures: Mapping[str, list[str]] | None = None,
     published: Published | None = None,
 ) -> Results:
-    """Write a Markdown page: error rates with their conditions, what training cost, and the tables of the papers."""
+    """Write a Markdown page: error rates with their conditions, what training cost, and the tables of the papers; and
+    beside it a file of the figures that it was made of."""
     results = read_results(title, folders, baseline, sets, failures, published)
     sections = [
         f"# {title}",
@@ -117,6 +120,7 @@ def write_results(
         sections += ["## Failed", *logs]
     with replacing(path, "w") as stream:
         stream.write("\n\n".join(sections) + "\n")
+    write_kept(path.with_suffix(".json"), sets, results.experiments)
     return results
 
 

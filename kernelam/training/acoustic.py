@@ -146,10 +146,18 @@ def _train(
 
 
 def set_precision(precision: str, device: torch.device) -> None:
-    """Let a GPU multiply matrices in TF32, or (mixed) in bfloat16 with sums and weights in single precision."""
-    if precision != "single" and device.type == "cpu":
-        raise KernelamError(f"--precision {precision} is for GPUs; on a CPU it would be slower, and is off")
+    """Let a GPU multiply matrices in TF32; or it, and a CPU with instructions for that, (mixed) in bfloat16 with sums
+    and weights in single precision."""
+    if device.type == "cpu" and precision == "tf32":
+        raise KernelamError("--precision tf32 is for GPUs")
+    if device.type == "cpu" and precision == "mixed" and not has_bfloat16():
+        raise KernelamError("--precision mixed would be slower than single on this CPU, which cannot multiply bfloat16")
     torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+
+
+def has_bfloat16() -> bool:
+    """Whether this CPU multiplies matrices of bfloat16 by instructions of its own."""
+    return any(there for name, there in torch.cpu.get_capabilities().items() if name.endswith("bf16"))
 
 
 def _fit(setup: Setup, plan: Plan) -> tuple[GradientModel, list[dict[str, Any]]]:

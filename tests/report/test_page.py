@@ -393,7 +393,7 @@ def test_command_writes_both(tmp_path: Path, few: list[Path], kernelam: Callable
     assert kernelam(*command, "--html", tmp_path / "page.html").returncode == 0
     assert (tmp_path / "page.html").read_bytes() == (tmp_path / "out/report.html").read_bytes()
     clash = kernelam(*command, "--html", tmp_path / "out/RESULTS.md")
-    assert (clash.returncode, "cannot hold both" in clash.stderr) == (1, True)
+    assert (clash.returncode, "cannot hold the tables, the page and the figures" in clash.stderr) == (1, True)
 
 
 def test_in_a_browser(tmp_path: Path, many: list[Path], need_program: Callable[[str], str]) -> None:

@@ -332,3 +332,46 @@ def test_a_combination_is_named_by_its_members():
     members = [DNN, {"kind": "kernel", "config": {"kernel": {"name": "gaussian"}, "features": 50, "bottleneck": 9}}]
     about = {"kind": "combination", "config": {"weights": [0.25, 0.75], "members": members}}
     assert system(about) == "0.25 (DNN, 4 × 1000 tanh) + 0.75 (Gaussian kernel, 50 features, bottleneck 9)"
+
+
+def test_figures_that_were_kept_stand_for_directories(tmp_path: Path, folders: list[Path]) -> None:
+    first, second = (seeded(tmp_path / f"seed{seed}", seed) for seed in (1, 2))
+    whole = write_results(tmp_path / "ALL.md", "A title", [*folders, first, second], folders[0])
+    early = write_results(tmp_path / "EARLY.md", "A title", [*folders, first], folders[0])
+    write_page(tmp_path / "EARLY.html", early)
+    for folder in (*folders, first):
+        shutil.rmtree(folder)
+    kept = tmp_path / "EARLY.json"
+    assert str(tmp_path) not in kept.read_text()
+    later = write_results(tmp_path / "LATER.md", "A title", [kept, second], kept / "gmm")
+    assert (tmp_path / "LATER.md").read_text() == (tmp_path / "ALL.md").read_text()
+    write_page(tmp_path / "LATER.html", later)
+    assert "Worst speakers" in (tmp_path / "LATER.html").read_text()  # of the directory that is there
+    alone = write_results(tmp_path / "ALONE.md", "A title", [tmp_path / "LATER.json"], tmp_path / "LATER.json/gmm")
+    assert (tmp_path / "ALONE.json").read_text() == (tmp_path / "LATER.json").read_text()
+    write_page(tmp_path / "ALONE.html", alone)
+    assert alone.errors == whole.errors
+    # a run whose figures were kept as well counts once
+    again = write_results(tmp_path / "AGAIN.md", "A title", [tmp_path / "LATER.json", second], second)
+    assert [len(runs) for runs in again.experiments] == [len(runs) for runs in whole.experiments]
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda told: told.update(format="other"), "no file of results that kernelam report has written"),
+        (lambda told: told.update(sets=["heldout", "dev"]), "reported on heldout and dev, not on dev and test"),
+        (lambda told: told.pop("runs"), "kept.json is damaged"),
+        (lambda told: told["runs"][0].pop("identity"), "kept.json is damaged"),
+        (lambda told: told["runs"][0]["utterances"].update(new=["x"]), "kept.json is damaged"),
+        (lambda told: told["runs"][0].update(more=1), "kept.json is damaged"),
+    ],
+)
+def test_figures_that_are_none_are_refused(tmp_path: Path, folders: list[Path], change, sentence: str) -> None:
+    write_results(tmp_path / "kept.md", "A title", folders, folders[0])
+    told = json.loads((tmp_path / "kept.json").read_text())
+    change(told)
+    (tmp_path / "kept.json").write_text(json.dumps(told))
+    with pytest.raises(KernelamError, match=sentence):
+        write_results(tmp_path / "RESULTS.md", "A title", [tmp_path / "kept.json"], folders[0])
+    assert not (tmp_path / "RESULTS.md").exists()

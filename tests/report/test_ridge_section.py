@@ -31,7 +31,7 @@ REST = about("one-vs-rest", [{"ridge": 0.1, "iterations": {"sum": 0}}])
 
 
 def run(model: dict[str, Any]) -> Run:
-    return Run(Path("exp"), model, {}, {}, None)  # type: ignore[arg-type]
+    return Run(Path("exp"), model, {}, {}, None, ("", []), None)  # type: ignore[arg-type]
 
 
 def test_costs_stand_beside_the_papers() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from click.testing import CliRunner
 from test_combine_models import DIM, write_data, write_states
 
@@ -48,7 +49,7 @@ def train(made: Path, folder: Path, options: str, kind: str = "kernel") -> str:
         ("kernel", "--rates 0", "--rates are numbers above zero, not 0"),
         ("kernel", "--rates '1 -1'", "--rates are numbers above zero, not -1"),
         ("kernel", "--device cuda:99", "there is no device cuda:99"),
-        ("kernel", "--precision mixed", "--precision mixed is for GPUs"),
+        ("kernel", "--precision tf32", "--precision tf32 is for GPUs"),
         ("kernel", "--bottleneck 6", "no narrower than the 6 classes"),
         ("kernel", "--optimiser sag --precondition 2", "not of sag"),
         ("kernel", "--features-of nowhere", "nowhere holds no trained model"),
@@ -62,6 +63,21 @@ def test_options_that_cannot_be_are_refused_before_anything_is_made(made, tmp_pa
     with pytest.raises(KernelamError, match=sentence):
         train(made, tmp_path / "model", options, kind)
     assert not (tmp_path / "model").exists()
+
+
+def test_mixed_precision_is_for_processors_that_multiply_it(made, tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True, "avx512_bf16": False})
+    with pytest.raises(KernelamError, match="--precision mixed would be slower than single on this CPU"):
+        train(made, tmp_path / "model", "--precision mixed")
+    assert not (tmp_path / "model").exists()
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True, "avx512_bf16": True})
+    for kind in SMALL:
+        ce = []
+        for precision in ("mixed", "single"):
+            train(made, tmp_path / kind / precision, f"--precision {precision}", kind)
+            ce.append(describe(tmp_path / kind / precision)["heldout"]["ce"])
+        assert ce[0] != ce[1]
+        assert ce[0] == pytest.approx(ce[1], rel=0.01)
 
 
 def test_a_seed_that_no_generator_takes_is_refused(made, tmp_path):

@@ -1,0 +1,70 @@
+"""The figures of runs in one file, from which another report can tell them again where their directories are not."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any
+
+from kernelam.errors import KernelamError
+from kernelam.files import replacing
+from kernelam.records import read_record
+from kernelam.report.experiments import Experiment, Run
+from kernelam.scoring.alignment import ErrorCounts
+from kernelam.scoring.wer import WerResult
+
+FORMAT = "kernelam results 1"
+LEFT_OUT = ("command", "confusions", "files", "folder", "tuned_on")  # what only the directory itself needs
+
+
+def write_kept(path: Path, sets: tuple[str, str], experiments: Iterable[Experiment]) -> None:
+    """Everything that tables, intervals and paired tests are made of, the errors of every utterance among it."""
+    runs = [_figures(run) for runs in experiments for run in runs]
+    with replacing(path, "w") as stream:
+        heads = {"format": FORMAT, "sets": sets}
+        rows = ",\n".join(json.dumps(run, separators=(",", ":"), ensure_ascii=False) for run in runs)
+        stream.write(f'{json.dumps(heads)[:-1]}, "runs": [\n{rows}\n]}}\n')
+
+
+def read_runs(places: Iterable[Path], sets: tuple[str, str]) -> list[Run]:
+    """Of model directories, each once, and of files of figures."""
+    runs = []
+    for place in {place.resolve(): place for place in places}.values():
+        runs += read_kept(place, sets) if place.is_file() else [Run.read(place, sets)]
+    return runs
+
+
+def read_kept(path: Path, sets: tuple[str, str]) -> list[Run]:
+    """The runs that a report wrote."""
+    told = read_record(path, "there is no such file of results")
+    if told.get("format") != FORMAT:
+        raise KernelamError(f"{path} is no file of results that kernelam report has written beside its tables")
+    if tuple(told.get("sets", ())) != sets:
+        raise KernelamError(
+            f"{path} has weights tuned and results reported on {' and '.join(map(str, told.get('sets', ())))},"
+            f" not on {' and '.join(sets)}"
+        )
+    try:
+        return [_run(path, **figures) for figures in told["runs"]]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise KernelamError(f"{path} is damaged: {error}") from None
+
+
+def _figures(run: Run) -> dict[str, Any]:
+    counts = {utt: astuple(one) for utt, one in run.words.utterances.items()}
+    told = {name: _stripped(getattr(run, name)) for name in ("about", "dev", "test", "cost")}
+    key, seeds = run.identity
+    identity = [key.replace(str(run.folder.resolve()), run.folder.name), seeds]  # of a model that is one of its own
+    return {"name": run.folder.name, "identity": identity, **told, "utterances": counts}
+
+
+def _stripped(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _stripped(one) for name, one in value.items() if name not in LEFT_OUT}
+    return [_stripped(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _run(path: Path, name: str, identity: tuple[str, list[Any]], utterances: dict[str, list[int]], **told: Any) -> Run:
+    key, seeds = identity
+    words = WerResult({utt: ErrorCounts(*map(int, counts)) for utt, counts in utterances.items()})
+    return Run(path / name, identity=(str(key), list(seeds)), words=words, kept=True, **told)
