@@ -10,7 +10,6 @@ usage 3
 set -- "${args[@]}"
 [[ -d $1 ]] || die "no such directory $1"
 corpus=$(readlink -f "$1") data=$2 graph=$3 source=$corpus/exp/gmm/graph
-export corpus
 
 [[ ! $graph -ef $source ]] || die "$graph is the experiment's own graph"
 hclg=$source/HCLG.fst
@@ -18,12 +17,7 @@ hclg=$source/HCLG.fst
 need "$hclg" "$corpus"/data-fbank/{train,heldout,dev}/{feats.scp,cmvn.scp,utt2spk,spk2utt,text}
 
 for x in train heldout dev; do
-    mkdir -p "$data/$x"
-    cp "$corpus/data-fbank/$x"/{utt2spk,spk2utt,text} "$data/$x"
-    for table in feats.scp cmvn.scp; do
-        awk '{ if ($2 !~ "^/") $2 = ENVIRON["corpus"] "/" $2; print }' "$corpus/data-fbank/$x/$table" > "$data/$x/$table"
-    done
-    kernelam validate --no-wav "$data/$x"
+    "$root/utils/import_data_dir.sh" "$corpus" "$corpus/data-fbank/$x" "$data/$x"
 done
 
 rm -rf "$graph"

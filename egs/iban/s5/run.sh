@@ -22,11 +22,12 @@ cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
 . utils/stages.sh
 [[ -n $corpus ]] || die "--corpus is needed: the folder of a Kaldi experiment on Iban, as README.md describes it"
 need "$corpus"/exp/gmm_ali_{train,heldout}/final.mdl "$corpus/data/lang_test/phones.txt"
+graph=exp/graph archives=("$corpus/fbank")
 
 if stage 0 "corpus: data directories and the graph"; then
-    once --in="$corpus"/data-fbank/{train,heldout,dev} --in="$corpus/exp/gmm/graph" --out=exp/graph \
+    once --in="$corpus"/data-fbank/{train,heldout,dev} --in="$corpus/exp/gmm/graph" --out="$graph" \
         --out=data/{train,heldout,dev}/{feats.scp,cmvn.scp,utt2spk,spk2utt,text} -- \
-        local/iban/from_kaldi.sh "$corpus" data exp/graph
+        local/iban/from_kaldi.sh "$corpus" data "$graph"
 fi
 
 # Both models see the same inputs and choose from as many learning rates on as many frames.
@@ -52,24 +53,14 @@ fi
 if stage 7 "decode: lattices of heldout and dev"; then
     for dir in exp/kernel exp/dnn; do
         for x in heldout dev; do
-            once --in=data/$x/{feats.scp,cmvn.scp,utt2spk} --in="$corpus/fbank" --in=exp/graph \
-                --in="$dir"/{model.safetensors,ali_train_pdf.counts,final.mdl} --out=$dir/decode_$x -- \
-                steps/decode.sh --nj "$nj" --cmd "$decode_cmd" --acwt 0.1 --beam 13 --lattice-beam 6 \
-                --skip-scoring true exp/graph data/$x $dir/decode_$x
+            decode_once $dir $x --acwt 0.1 --beam 13 --lattice-beam 6
         done
     done
 fi
 
 if stage 8 "score: weights tuned on heldout, applied to dev"; then
     for dir in exp/kernel exp/dnn; do
-        for x in heldout dev; do
-            lattices=("$dir/decode_$x"/lat.*.gz) tuning=()
-            [[ $x == heldout ]] || tuning=("--in=$dir/decode_heldout/scoring_kaldi/best_wer")
-            once --in=$dir/decode_$x/num_jobs "${lattices[@]/#/--in=}" "${tuning[@]}" --in=data/$x/text \
-                --out=$dir/decode_$x/scoring_kaldi -- \
-                steps/score.sh --cmd "$decode_cmd" ${tuning:+--tuned-on $dir/decode_heldout} \
-                data/$x exp/graph $dir/decode_$x
-        done
+        score_once $dir heldout dev
     done
 fi
 

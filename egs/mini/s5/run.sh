@@ -19,6 +19,7 @@ cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
 . ./path.sh
 . ./cmd.sh
 . utils/stages.sh
+graph=exp/mono/graph archives=()
 
 if stage 0 "corpus: 83 minutes of synthetic speech"; then
     once --in=local/mini --out="$corpus" --out=data/local/dict \
@@ -57,8 +58,8 @@ if stage 3 "labels: a monophone GMM from a flat start, and its alignments"; then
 fi
 
 if stage 4 "graph: HCLG"; then
-    once --in=data/lang_test --in=exp/mono/{final.mdl,tree,phones.txt} --out=exp/mono/graph -- \
-        utils/mkgraph.sh data/lang_test exp/mono exp/mono/graph
+    once --in=data/lang_test --in=exp/mono/{final.mdl,tree,phones.txt} --out="$graph" -- \
+        utils/mkgraph.sh data/lang_test exp/mono "$graph"
 fi
 
 # Both models see the same inputs, choose from as many learning rates on as many frames, and train for as many epochs.
@@ -85,26 +86,17 @@ fi
 # The GMM's likelihoods differ more between states than the others', so that its search wants them scaled down further.
 if stage 7 "decode: lattices of dev and test"; then
     for dir in exp/mono exp/kernel exp/dnn; do
-        files=(--in="$dir"/{model.safetensors,ali_train_pdf.counts,final.mdl}) acwt=0.2
-        [[ $dir != exp/mono ]] || files=(--in="$dir"/{final.mdl,cmvn_opts,delta_opts}) acwt=0.1
+        acwt=0.2
+        [[ $dir != exp/mono ]] || acwt=0.1
         for x in dev test; do
-            once --in=data/$x/{feats.scp,cmvn.scp,utt2spk,data} --in=exp/mono/graph "${files[@]}" --out=$dir/decode_$x -- \
-                steps/decode.sh --nj "$nj" --cmd "$decode_cmd" --acwt "$acwt" --beam 11 --lattice-beam 5 \
-                --max-active 3000 --skip-scoring true exp/mono/graph data/$x $dir/decode_$x
+            decode_once $dir $x --acwt $acwt --beam 11 --lattice-beam 5 --max-active 3000
         done
     done
 fi
 
 if stage 8 "score: weights tuned on dev, applied to test"; then
     for dir in exp/mono exp/kernel exp/dnn; do
-        for x in dev test; do
-            lattices=("$dir/decode_$x"/lat.*.gz) tuning=()
-            [[ $x == dev ]] || tuning=("--in=$dir/decode_dev/scoring_kaldi/best_wer")
-            once --in=$dir/decode_$x/num_jobs "${lattices[@]/#/--in=}" "${tuning[@]}" --in=data/$x/text \
-                --out=$dir/decode_$x/scoring_kaldi -- \
-                steps/score.sh --cmd "$decode_cmd" --min-lmwt 2 ${tuning:+--tuned-on $dir/decode_dev} \
-                data/$x exp/mono/graph $dir/decode_$x
-        done
+        score_once $dir dev test --min-lmwt 2
     done
 fi
 
