@@ -27,6 +27,11 @@ def find_device(name: str) -> torch.device:
     return device
 
 
+def has_bfloat16() -> bool:
+    """Whether this CPU multiplies matrices of bfloat16 by instructions of its own."""
+    return any(there for name, there in torch.cpu.get_capabilities().items() if name.endswith("bf16"))
+
+
 @dataclass
 class Inputs:
     """From features to the inputs of a model: (x − mean) · scale per coordinate, then frames t−left … t+right."""

@@ -24,7 +24,7 @@ from kernelam.kaldi.tables import read_symbols
 from kernelam.models import is_posterior
 from kernelam.models.base import PRIOR_FLOOR
 from kernelam.models.directory import STATES, is_whole, remove_model, save_model
-from kernelam.models.posterior import GradientModel, Inputs, find_device
+from kernelam.models.posterior import GradientModel, Inputs, find_device, has_bfloat16
 from kernelam.progress import progress, say, warn
 from kernelam.training.checkpoint import Clock
 from kernelam.training.cost import peak_memory, training_flops
@@ -153,11 +153,6 @@ def set_precision(precision: str, device: torch.device) -> None:
     if device.type == "cpu" and precision == "mixed" and not has_bfloat16():
         raise KernelamError("--precision mixed would be slower than single on this CPU, which cannot multiply bfloat16")
     torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
-
-
-def has_bfloat16() -> bool:
-    """Whether this CPU multiplies matrices of bfloat16 by instructions of its own."""
-    return any(there for name, there in torch.cpu.get_capabilities().items() if name.endswith("bf16"))
 
 
 def _fit(setup: Setup, plan: Plan) -> tuple[GradientModel, list[dict[str, Any]]]:

@@ -77,12 +77,14 @@ class Scale:
     grid: tuple[Size, ...] = tuple(
         Size(D, C, r) for D in (1000, 5000, 25_000) for C in (147, 1000, 5000) for r in (0, 250) if r < C
     )
+    networks: tuple[tuple[int, Size], ...] = ((4, Size(1000, 1000)), (4, Size(2000, 1000)))
     gram: tuple[int, ...] = (2000, 5000)
     peak: int = 2048
     rounds: int = 9
 
 
-QUICK = Scale((Size(400, 20, d=40, batch=32), Size(400, 40, 8, d=40, batch=32)), (Size(200, 20, d=40),), (200,), 256, 3)
+_SMALL = Size(400, 20, d=40, batch=32)
+QUICK = Scale((_SMALL, Size(400, 40, 8, d=40, batch=32)), (Size(200, 20, d=40),), ((2, _SMALL),), (200,), 256, 3)
 
 
 def naive_step(size: Size, features: FeatureMap) -> Callable[[Tensor, Tensor], Tensor]:
@@ -260,6 +262,7 @@ def training_bench(threads: int, quick: bool) -> dict[str, Any]:
     """Everything that is measured, as JSON has it. `quick` shows that it runs; its figures mean nothing."""
     from kernelam.training.bench_gram import gram
     from kernelam.training.bench_memory import memory
+    from kernelam.training.bench_networks import network
 
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
@@ -273,6 +276,7 @@ def training_bench(threads: int, quick: bool) -> dict[str, Any]:
             say("scikit-learn is not installed: train_vs_sklearn_sag is left out")
         found["projections"] = project(scale.main[0], watch)
         found["sizes"] = [grow(size, watch) for size in scale.grid]
+        found["networks"] = [network(watch, *sizes) for sizes in scale.networks]
         found["gram"] = [gram(watch, D, scale.main[0].d) for D in scale.gram]
         found["gram_share"] = found["gram"][-1]["gemm_share"]
     finally:
@@ -329,6 +333,13 @@ def describe_bench(found: Mapping[str, Any]) -> str:
             ),
         ),
     ]
+    if "networks" in found:
+        parts.append(
+            table(
+                "network  C  frames/s  of the peak  torch.nn / step  step / in bfloat16",
+                (["–" if value is None else value for value in row.values()] for row in found["networks"]),
+            )
+        )
     if "gram" in found:
         parts.append(
             table(

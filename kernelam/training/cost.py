@@ -19,11 +19,16 @@ def training_flops(
     multiplied by depends on other trained matrices, 2 for the gradient of that. Random projections take the first 2.
     Cosines, activations, damping, what an optimiser does beyond SGD, and heldout frames are not counted.
     """
-    trained, fixed = _sizes(model)
+    trained, _ = _sizes(model)
     seen = sum(row["frames"] for row in (*epochs[1:], *epochs[0]["search"]))
     seen += _rounds(settings) * min(settings.get("selection_frames", 0), frames)
     tried = sum(row["frames"] for row in epochs[0].get("prepared", ()))
-    return seen * _step(trained, fixed) + _pretraining(trained, settings, frames, tried)
+    return seen * step_flops(model) + _pretraining(trained, settings, frames, tried)
+
+
+def step_flops(model: GradientModel) -> int:
+    """Of a frame."""
+    return _step(*_sizes(model))
 
 
 def _sizes(model: GradientModel) -> tuple[list[int], int]:

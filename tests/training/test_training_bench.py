@@ -11,6 +11,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from kernelam.kernels import Gaussian
+from kernelam.models.posterior import has_bfloat16
 from kernelam.training import bench
 from kernelam.training.bench import QUICK, Scale, Size, Stopwatch, compare, describe_bench, naive_step, table
 from kernelam.training.bench_memory import Case, _store, epoch_memory
@@ -124,6 +125,9 @@ def test_the_command_writes_all_figures(kernelam, tmp_path):
     assert found["machine"]["threads"] == 1
     assert found["machine"]["torch"] == torch.__version__
     assert {"cpu", "clock"} <= found["machine"].keys()
+    (network,) = found["networks"]
+    assert min(network["gemm_share"], network["vs_torch_nn"]) > 0
+    assert (network["mixed_vs_single"] is not None) == has_bfloat16()
     assert len(found["projections"]) == 1 + len(bench.KERNELS)
     assert found["memory"][0]["peak_gb"] > 0.05
     assert done.stdout.strip() == describe_bench(found)
