@@ -22,7 +22,7 @@ Points = list[tuple[float, float]]
 def correlations(results: Results) -> str:
     runs = [(number, run) for number, run in numbered(results) if run.about.get("heldout")]
     if _models(runs) < FEWEST:
-        return remark(TITLE, f"Left out: {_models(runs)} of the {FEWEST} models with heldout metrics that it takes.")
+        return remark(TITLE, f"It takes {FEWEST} models with heldout metrics; here are {_models(runs)}.")
     drawn = [_single(name, runs, results) for name in METRICS]
     drawn.append(_family("β", "CE + β entropy, which is CE for β = 0, ERLL for β = 1", _erll(runs), len(runs)))
     note = f"Pearson's correlation r with {rate_title(results)} over n runs (may2017, figure 2)."

@@ -141,10 +141,10 @@ def test_correlations(tmp_path: Path, many: list[Path]) -> None:
         "Capped and top-k log loss are left out: 2 of the 3 models that tell them." in text for text in page.texts("p")
     )
     page = Elements(page_of(many[:3]))
-    assert "Left out: 2 of the 3 models with heldout metrics that it takes." in page.texts("p")
+    assert "It takes 3 models with heldout metrics; here are 2." in page.texts("p")
     # seeds are no models
     seeds = [kernel(tmp_path / f"seed{n}", 500, 2.0 + n, n, seed=n) for n in range(3)]
-    assert "Left out: 1 of the 3 models with heldout metrics that it takes." in Elements(page_of(seeds)).texts("p")
+    assert "It takes 3 models with heldout metrics; here are 1." in Elements(page_of(seeds)).texts("p")
 
 
 def test_numbers_are_those_of_the_inputs(many: list[Path]) -> None:
