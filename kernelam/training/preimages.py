@@ -1,0 +1,82 @@
+"""Vectors y whose φ(y) point along the gradient of an objective in feature space (kubo2012, equations 3 and 8)."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from kernelam.kernels import Kernel
+from kernelam.training.subspace import Subspace
+
+CANDIDATES = 256  # samples of which the best is where a search starts
+STEPS = 20  # of L-BFGS
+HISTORY = 10
+
+
+@dataclass(frozen=True)
+class Target:
+    """g_l = Σ_n a_nl φ(x_n), a gradient in feature space with respect to θ_l: a_nl is d_nl for samples and −c β_ml for
+    basis vectors, which are rows of x too."""
+
+    kernel: Kernel
+    x: Tensor
+    coefficients: Tensor
+
+    def along(self, y: Tensor) -> Tensor:
+        """⟨g_l, φ(y_i)⟩, rows of y × classes."""
+        return self.kernel.by_products(y, self.x) @ self.coefficients
+
+    def without(self, subspace: Subspace) -> "Target":
+        """What of it is orthogonal to the subspace (eq. 8): ĝ_l = g_l − Σ_i ⟨g_l, b_i⟩ b_i."""
+        y = subspace.y.to(self.x.dtype)
+        inside = torch.linalg.solve_triangular(subspace.factor, self.along(y).double(), upper=False)
+        beta = subspace.coefficients(inside).to(self.x.dtype)
+        return Target(self.kernel, torch.cat([self.x, y]), torch.cat([self.coefficients, -beta]))
+
+    def explained(self, y: Tensor) -> Tensor:
+        """How much of Σ_l |g_l|² the best multiple of φ(y_i) takes away: Σ_l ⟨g_l, φ(y_i)⟩² / k(y_i, y_i)."""
+        norms = self.kernel.from_products(*[y.square().sum(1)] * 3)
+        return self.along(y).square().sum(1) / norms
+
+    def explained_together(self, y: Tensor) -> Tensor:
+        """The same of the best combination of all φ(y_i): Σ_l h_lᵀ G⁻¹ h_l (eq. 3)."""
+        gram, h = self.kernel.by_products(y, y), self.along(y)
+        shift = 1e-6 * gram.diagonal().mean().detach()
+        factor = torch.linalg.cholesky(gram + shift * torch.eye(len(y), dtype=gram.dtype, device=gram.device))
+        return torch.linalg.solve_triangular(factor, h, upper=False).square().sum()
+
+
+def best_preimage(target: Target, candidates: Tensor, steps: int = STEPS) -> Tensor:
+    """One vector, from the best of the candidates uphill."""
+    with torch.no_grad():
+        start = candidates[target.explained(candidates).argmax()][None]
+    return _uphill(lambda y: target.explained(y)[0], start, steps)[0]
+
+
+def joint_preimages(target: Target, start: Tensor, steps: int = STEPS) -> Tensor:
+    """As many vectors as rows of `start`, all at once."""
+    return _uphill(target.explained_together, start, steps)
+
+
+def _uphill(value_of, start: Tensor, steps: int) -> Tensor:  # type: ignore[no-untyped-def]
+    """L-BFGS with a line search; a result that is no better than the start, or not finite, is the start."""
+    y = start.clone().requires_grad_()
+    with torch.no_grad():
+        first = float(value_of(start))
+    optimiser = torch.optim.LBFGS([y], max_iter=steps, history_size=HISTORY, line_search_fn="strong_wolfe")
+    unit = first if first > 0.0 else 1.0
+
+    def closure() -> Tensor:
+        optimiser.zero_grad()
+        loss = -value_of(y) / unit
+        loss.backward()
+        return loss
+
+    try:
+        optimiser.step(closure)
+        with torch.no_grad():
+            last = float(value_of(y))
+    except torch.linalg.LinAlgError:
+        return start
+    found = y.detach()
+    return found if last >= first and bool(torch.isfinite(found).all()) else start

@@ -1,0 +1,213 @@
+"""Kernel gradient matching pursuit: log-linear models whose basis vectors are searched for (kubo2012, algorithm 1)."""
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kernelam.errors import KernelamError
+from kernelam.kernels import Kernel
+from kernelam.progress import say
+from kernelam.randomness import stream
+from kernelam.training import checkpoint
+from kernelam.training.log_linear import Fitted, LogLinear
+from kernelam.training.preimages import CANDIDATES, Target, best_preimage, joint_preimages
+from kernelam.training.subspace import Subspace, check_differentiable
+
+METHODS = ("orthogonal", "joint", "nystrom")
+BLOCK = 8192  # samples whose coordinates are computed at once
+CHECKPOINT = "pursuit.safetensors"
+
+
+class Samples(Protocol):
+    """What can be learned from, such as frames.Batches."""
+
+    device: torch.device
+
+    def __len__(self) -> int: ...
+
+    def take(self, frames: Tensor) -> tuple[Tensor, Tensor]:
+        """Inputs and labels of samples by their numbers."""
+
+
+@dataclass(frozen=True)
+class PursuitOptions:
+    basis: int = 1000  # vectors in the end, M̂
+    first: int = 10  # random samples that it begins with
+    added: int = 10  # vectors of a round, R
+    method: str = "orthogonal"  # KGMP with orthogonalised gradients; joint: with eq. 3; nystrom: random samples
+    penalty: float = 1.0  # c
+    searched: int = 10_000  # random samples that stand for the gradient in a round
+    tolerance: float = 1e-3  # a step of the fit that gains less than this share of the objective is its last
+    max_steps: int = 50  # of the fit in a round
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise KernelamError(f"no way to find basis vectors is called {self.method}; there are {', '.join(METHODS)}")
+        if not 1 <= self.first <= self.basis:
+            raise KernelamError(f"pursuit begins with 1 to {self.basis} vectors, not {self.first}")
+        if not self.penalty >= 0.0:
+            raise KernelamError(f"a penalty is a number from 0 on, not {self.penalty:g}")
+
+
+@dataclass
+class Pursuit:
+    """A subspace, the model in it, and the story of its rounds."""
+
+    subspace: Subspace
+    fitted: Fitted
+    rounds: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def beta(self) -> Tensor:
+        """β_lm of eq. 4, basis vectors × classes."""
+        return self.subspace.coefficients(self.fitted.weights)
+
+
+class Design:
+    """Coordinates of all samples in the orthonormal basis, basis × samples; those of new vectors are appended."""
+
+    def __init__(self, samples: Samples, basis: int, folder: Path | None) -> None:
+        shape = (basis, len(samples))
+        if folder is None:
+            self.table = torch.empty(shape, device=samples.device)
+        else:
+            path = folder / "coordinates.table"
+            path.unlink(missing_ok=True)
+            self.table = torch.from_numpy(np.memmap(path, np.float32, "w+", shape=shape))
+        self.samples, self.rows = samples, 0
+
+    @property
+    def done(self) -> Tensor:
+        return self.table[: self.rows]
+
+    def extend(self, subspace: Subspace) -> None:
+        """Ψ₂ = L₂₂⁻¹ (K₂ − L₂₁ Ψ₁) for the rows of L that are new."""
+        old, new = self.rows, len(subspace)
+        factor = subspace.factor.float()
+        below, own = factor[old:new, :old], subspace.factor[old:new, old:new]
+        inverse = torch.linalg.solve_triangular(
+            own, torch.eye(new - old, dtype=own.dtype, device=own.device), upper=False
+        )
+        for frames in torch.arange(len(self.samples)).split(BLOCK):
+            x, _ = self.samples.take(frames)
+            part = slice(int(frames[0]), int(frames[-1]) + 1)
+            k = subspace.kernel.by_products(subspace.y[old:new], x).to(self.table.device)
+            k -= below @ self.table[:old, part]
+            self.table[old:new, part] = inverse.float() @ k
+        self.rows = new
+
+
+def pursue(
+    samples: Samples,
+    num_classes: int,
+    kernel: Kernel,
+    options: PursuitOptions,
+    folder: Path | None = None,
+    fingerprint: str = "",
+) -> Pursuit:
+    """Fit, add basis vectors, and so on until there are enough; the last fit is of all of them.
+
+    With a `folder`, coordinates are in a file there, and so is, after each round, what a run that was killed goes on
+    from; it ends where an uninterrupted one would have.
+    """
+    if options.method != "nystrom":
+        check_differentiable(kernel)
+    if options.basis > len(samples):
+        raise KernelamError(f"{options.basis} basis vectors are more than the {len(samples)} samples")
+    x, _ = samples.take(torch.zeros(1, dtype=torch.int64))
+    found = Pursuit(
+        Subspace(kernel, x.shape[1], samples.device), Fitted(torch.empty(0, num_classes, dtype=torch.float64), 0.0, 0)
+    )
+    design = Design(samples, options.basis, folder)
+    labels = torch.cat([samples.take(part)[1] for part in torch.arange(len(samples)).split(BLOCK)])
+    if folder is not None:
+        _go_on(found, design, folder, fingerprint)
+    while not found.rounds or len(found.subspace) < options.basis:
+        clock, before = time.monotonic(), len(found.subspace)
+        if not found.rounds:
+            _add_samples(found.subspace, samples, options.first, options.seed, 0)
+        else:
+            _widen(found, design, samples, num_classes, options)
+        if len(found.subspace) == before:
+            say(f"{before} basis vectors span all that there is: no more are added")
+            break
+        design.extend(found.subspace)
+        model = LogLinear(design.done, labels, num_classes, options.penalty)
+        weights = torch.zeros(design.rows, num_classes, dtype=torch.float64, device=design.table.device)
+        weights[:before] = found.fitted.weights
+        found.fitted = model.fit(weights, options.tolerance, options.max_steps)
+        _tell(found, time.monotonic() - clock)
+        if folder is not None:
+            _keep(found, folder, fingerprint)
+    return found
+
+
+def _add_samples(subspace: Subspace, samples: Samples, count: int, seed: int, number: int) -> None:
+    """Random samples, but none that lies in the subspace already."""
+    order, added = torch.from_numpy(stream(seed, "basis", number).permutation(len(samples))), 0
+    for part in order.split(256):
+        for y in samples.take(part)[0]:
+            added += subspace.add(y)
+            if added == count:
+                return
+
+
+def _widen(found: Pursuit, design: Design, samples: Samples, num_classes: int, options: PursuitOptions) -> None:
+    number = len(found.rounds)
+    count = min(options.added, options.basis - len(found.subspace))
+    if options.method == "nystrom":
+        _add_samples(found.subspace, samples, count, options.seed, number)
+        return
+    order = torch.from_numpy(stream(options.seed, "pursuit", number).permutation(len(samples))[: options.searched])
+    x, labels = samples.take(order)
+    model = LogLinear(design.done[:, order.to(design.table.device)], labels.to(design.table.device), num_classes, 0.0)
+    slopes = torch.cat([difference for _, _, difference in model.differences(found.fitted.weights)]).to(x.device)
+    shrink = (-options.penalty * len(order) / len(samples) * found.beta).to(x.dtype)
+    target = Target(found.subspace.kernel, torch.cat([x, found.subspace.y]), torch.cat([slopes, shrink]))
+    if options.method == "joint":
+        for y in joint_preimages(target, x[:count]):
+            found.subspace.add(y)
+        return
+    for place in range(count):
+        candidates = x[place * CANDIDATES % len(x) :][:CANDIDATES]
+        found.subspace.add(best_preimage(target.without(found.subspace), candidates))
+
+
+def _tell(found: Pursuit, seconds: float) -> None:
+    row = {
+        "basis": len(found.subspace),
+        "objective": found.fitted.objective,
+        "steps": found.fitted.steps,
+        "condition": found.subspace.condition(),
+        "seconds": round(seconds, 3),
+    }
+    found.rounds.append(row)
+    say(f"{row['basis']} basis vectors: objective {row['objective']:.6g} after {row['steps']} steps ({seconds:.1f} s)")
+
+
+def _keep(found: Pursuit, folder: Path, fingerprint: str) -> None:
+    arrays = {"y": found.subspace.y, "factor": found.subspace.factor, "weights": found.fitted.weights}
+    about = {"rounds": found.rounds, "objective": found.fitted.objective}
+    checkpoint.write(folder / CHECKPOINT, arrays, about, fingerprint)
+
+
+def _go_on(found: Pursuit, design: Design, folder: Path, fingerprint: str) -> None:
+    """From the checkpoint, the coordinates made again round by round, as they were made."""
+    saved = checkpoint.read(folder / CHECKPOINT, fingerprint)
+    if saved is None:
+        return
+    arrays, about = saved
+    y, factor = (arrays[name].to(found.subspace.y.device) for name in ("y", "factor"))
+    for row in about["rounds"]:
+        size = row["basis"]
+        found.subspace.y, found.subspace.factor = y[:size], factor[:size, :size].contiguous()
+        design.extend(found.subspace)
+    found.rounds = about["rounds"]
+    found.fitted = Fitted(arrays["weights"].to(design.table.device), about["objective"], found.rounds[-1]["steps"])
+    say(f"going on with {len(found.subspace)} basis vectors of {folder / CHECKPOINT}")

@@ -1,0 +1,222 @@
+"""Kernel gradient matching pursuit, against explicit features, finite differences and scikit-learn."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from torch import Tensor
+
+from kernelam.errors import KernelamError
+from kernelam.kernels import ArcCosine, Gaussian, Laplacian, Linear, Polynomial, SparseGaussian
+from kernelam.training import pursuit
+from kernelam.training.log_linear import LogLinear
+from kernelam.training.preimages import Target, best_preimage, joint_preimages
+from kernelam.training.pursuit import METHODS, Pursuit, PursuitOptions, pursue
+from kernelam.training.subspace import LEAST, Subspace, check_differentiable
+
+CPU = torch.device("cpu")
+KERNELS = [Gaussian(1.5), Polynomial(2), Polynomial(3), Linear()]
+
+
+class Table:
+    """Samples of four classes on two rings and two discs."""
+
+    device = CPU
+
+    def __init__(self, count: int, seed: int = 0, dim: int = 5) -> None:
+        rng = np.random.default_rng(seed)
+        self.labels = torch.from_numpy(rng.integers(4, size=count))
+        x = rng.standard_normal((count, dim))
+        x[:, :2] *= (1.0 + self.labels.numpy())[:, None] / np.linalg.norm(x[:, :2], axis=1, keepdims=True)
+        self.x = torch.from_numpy(x.astype(np.float32))
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def take(self, frames: Tensor) -> tuple[Tensor, Tensor]:
+        return self.x[frames], self.labels[frames]
+
+
+def quadratic(x: Tensor) -> Tensor:
+    """φ of (1 + x·y)²: 1, √2 x, all products."""
+    products = (x[:, :, None] * x[:, None]).flatten(1)
+    return torch.cat([torch.ones(len(x), 1, dtype=x.dtype), 2**0.5 * x, products], dim=1)
+
+
+def spanned(kernel, y: Tensor) -> Subspace:
+    made = Subspace(kernel, y.shape[1], CPU)
+    assert all(made.add(row) for row in y)
+    return made
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_basis_of_a_subspace_is_orthonormal(kernel):
+    y = Table(5).x
+    made = spanned(kernel, y)
+    gram = kernel.by_products(y.double(), y.double())
+    q = torch.linalg.inv(made.factor)
+    torch.testing.assert_close(q @ gram @ q.T, torch.eye(5, dtype=torch.float64), atol=1e-10, rtol=0)
+    torch.testing.assert_close(made.coordinates(y), made.factor)
+    torch.testing.assert_close(made.residual(y), torch.zeros(5, dtype=torch.float64), atol=1e-12, rtol=0)
+    weights = torch.randn(5, 3, dtype=torch.float64)
+    x = Table(7, seed=1).x.double()
+    both = made.coordinates(x) @ weights, kernel.by_products(x, y.double()) @ made.coefficients(weights)
+    torch.testing.assert_close(*both, rtol=1e-8, atol=1e-8)
+    assert made.condition() == pytest.approx(np.linalg.cond(gram / gram.diagonal().outer(gram.diagonal()).sqrt()))
+
+
+def test_what_a_subspace_has_already_is_not_added():
+    made = spanned(Linear(), torch.eye(3)[:2])
+    assert not made.add(torch.tensor([2.0, -1.0, 0.0]))
+    assert not made.add(torch.tensor([1.0, 1.0, 0.5 * LEAST**0.5]))
+    assert not made.add(torch.zeros(3))
+    assert made.add(torch.tensor([1.0, 1.0, 0.1]))
+    assert len(made) == 3
+
+
+def test_the_model_is_that_of_scikit_learn():
+    data, penalty = Table(400), 0.7
+    psi = torch.from_numpy(np.random.default_rng(1).standard_normal((6, 400))).double()
+    model = LogLinear(psi, data.labels, 4, penalty)
+    fitted = model.fit(torch.zeros(6, 4, dtype=torch.float64), 1e-12, 500)
+    theirs = LogisticRegression(C=1 / penalty, fit_intercept=False, tol=1e-10, max_iter=1000).fit(psi.T, data.labels)
+    ours = fitted.weights - fitted.weights.mean(dim=1, keepdim=True)
+    np.testing.assert_allclose(ours, theirs.coef_.T, atol=1e-4)
+    weights = torch.randn(6, 4, dtype=torch.float64, requires_grad=True)
+    logits = (psi.T @ weights).log_softmax(1).gather(1, data.labels[:, None]).sum()
+    value = logits - penalty / 2 * weights.square().sum()
+    found, gradient = model.value_and_gradient(weights.detach())
+    assert found == pytest.approx(value.item())
+    torch.testing.assert_close(gradient, torch.autograd.grad(value, weights)[0])
+    assert fitted.objective > found
+
+
+def target(kernel, count: int = 30) -> Target:
+    data = Table(count, seed=3)
+    coefficients = torch.from_numpy(np.random.default_rng(4).standard_normal((count, 3)))
+    return Target(kernel, data.x.double(), coefficients)
+
+
+def test_gradients_in_feature_space_are_those_of_explicit_features():
+    given, y = target(Polynomial(2)), Table(4, seed=5).x.double()
+    g, phi = quadratic(given.x).T @ given.coefficients, quadratic(y)
+    torch.testing.assert_close(given.along(y), phi @ g)
+    residuals = torch.linalg.lstsq(phi.T, g).solution
+    gained = g.square().sum() - (g - phi.T @ residuals).square().sum()
+    torch.testing.assert_close(given.explained_together(y), gained, rtol=1e-4, atol=0)
+    alone = torch.stack([(row @ g).square().sum() / row.square().sum() for row in phi])
+    torch.testing.assert_close(given.explained(y), alone)
+    basis = quadratic(Table(6, seed=6).x.double()).T
+    left = g - basis @ torch.linalg.lstsq(basis, g).solution
+    torch.testing.assert_close(given.without(spanned(Polynomial(2), Table(6, seed=6).x)).along(y), phi @ left)
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS, Polynomial(1)])
+def test_gradients_of_pre_images_are_those_of_finite_differences(kernel):
+    given = target(kernel)
+    y = Table(3, seed=7).x.double().requires_grad_()
+    assert torch.autograd.gradcheck(given.explained, y)
+    assert torch.autograd.gradcheck(given.explained_together, y)
+    assert torch.autograd.gradcheck(given.without(spanned(kernel, Table(4, seed=8).x)).explained, y)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(1.5), Polynomial(2)])
+def test_pre_images_are_better_than_any_sample(kernel):
+    given = target(kernel)
+    found = best_preimage(given, given.x)
+    assert float(given.explained(found[None])) > float(given.explained(given.x).max())
+    some = given.x[:5]
+    assert float(given.explained_together(joint_preimages(given, some))) > 1.05 * float(given.explained_together(some))
+    still = torch.zeros(1, 5, dtype=torch.float64)
+    nowhere = Target(kernel, given.x, torch.zeros_like(given.coefficients))
+    torch.testing.assert_close(best_preimage(nowhere, still), still[0])
+
+
+SMALL = PursuitOptions(basis=30, first=6, added=6, penalty=0.1, searched=200, tolerance=1e-5, max_steps=200)
+
+
+def error(found: Pursuit, data: Table) -> float:
+    logits = found.subspace.kernel.by_products(data.x.double(), found.subspace.y.double()) @ found.beta
+    return float((logits.argmax(1) != data.labels).double().mean())
+
+
+def test_rounds_raise_the_objective_and_pursuit_beats_random_samples():
+    train, test = Table(600), Table(2000, seed=9)
+    found = {
+        name: pursue(train, 4, Gaussian(1.5), PursuitOptions(**{**vars(SMALL), "method": name})) for name in METHODS
+    }
+    for one in found.values():
+        assert [row["basis"] for row in one.rounds] == [6, 12, 18, 24, 30]
+        objectives = [row["objective"] for row in one.rounds]
+        assert objectives == sorted(objectives)
+    last = {name: one.rounds[-1] for name, one in found.items()}
+    assert last["nystrom"]["objective"] < min(last["joint"]["objective"], last["orthogonal"]["objective"])
+    assert last["orthogonal"]["condition"] < last["joint"]["condition"]
+    assert error(found["orthogonal"], test) < error(found["nystrom"], test)
+
+
+def test_the_fit_of_a_round_is_that_of_its_kernel_matrix():
+    """β maximises eq. 5 as it stands, with k_n and G."""
+    train = Table(300)
+    found = pursue(train, 4, Gaussian(1.5), PursuitOptions(**{**vars(SMALL), "tolerance": 1e-12, "max_steps": 2000}))
+    y, beta = found.subspace.y.double(), found.beta.clone().requires_grad_()
+    kernel = found.subspace.kernel
+    log_p = (kernel.by_products(train.x.double(), y) @ beta).log_softmax(1).gather(1, train.labels[:, None])
+    value = log_p.sum() - SMALL.penalty / 2 * (beta * (kernel.by_products(y, y) @ beta)).sum()
+    assert float(value) == pytest.approx(found.fitted.objective, rel=1e-5)
+    (gradient,) = torch.autograd.grad(value, beta)
+    assert float(gradient.abs().max()) < 1e-2 * len(train) ** 0.5
+
+
+def test_a_subspace_that_is_all_there_is_ends_the_pursuit():
+    found = pursue(Table(100), 4, Linear(), SMALL)
+    assert len(found.subspace) == 5
+    assert [row["basis"] for row in found.rounds] == [5]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_run_that_was_killed_ends_where_it_would_have(tmp_path, method, monkeypatch):
+    data, options = Table(500), PursuitOptions(**{**vars(SMALL), "method": method})
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    for folder in (whole, killed):
+        folder.mkdir()
+    expected = pursue(data, 4, Gaussian(1.5), options, whole, "x")
+    keep, left = pursuit._keep, [2]
+
+    def dying(*args):
+        keep(*args)
+        left[0] -= 1
+        if not left[0]:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(pursuit, "_keep", dying)
+    with pytest.raises(KeyboardInterrupt):
+        pursue(data, 4, Gaussian(1.5), options, killed, "x")
+    monkeypatch.setattr(pursuit, "_keep", keep)
+    found = pursue(data, 4, Gaussian(1.5), options, killed, "x")
+    assert torch.equal(found.subspace.y, expected.subspace.y)
+    assert torch.equal(found.fitted.weights, expected.fitted.weights)
+    assert [row["objective"] for row in found.rounds] == [row["objective"] for row in expected.rounds]
+
+
+@pytest.mark.parametrize("kernel", [Laplacian(1.0), SparseGaussian(1.0, 2), ArcCosine(0), ArcCosine(1)])
+def test_kernels_without_pre_images_are_refused(kernel):
+    with pytest.raises(KernelamError, match=f"the {kernel.name} kernel is not differentiable everywhere"):
+        check_differentiable(kernel)
+    with pytest.raises(KernelamError, match="not differentiable"):
+        pursue(Table(50), 4, kernel, SMALL)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"method": "other"}, "no way to find basis vectors is called other"),
+        ({"first": 0}, "begins with 1 to 30 vectors, not 0"),
+        ({"first": 31}, "begins with 1 to 30 vectors, not 31"),
+        ({"penalty": -1.0}, "a penalty is a number from 0 on, not -1"),
+        ({"basis": 101}, "101 basis vectors are more than the 100 samples"),
+    ],
+)
+def test_options_that_cannot_be(options, sentence):
+    with pytest.raises(KernelamError, match=sentence):
+        pursue(Table(100), 4, Gaussian(1.5), PursuitOptions(**{**vars(SMALL), **options}))
