@@ -196,6 +196,47 @@ def ridge(
         run(_given(shared), plan, shared["device"])
 
 
+@command.command()
+@inputs
+@click.option("--kernel", default="gaussian", help="gaussian, polynomial:2, or polynomial:1, which is linear.")
+@click.option("--bandwidth", default="1", help="Multiples of the median distance of random frames, to choose from.")
+@click.option("--penalty", default="1", help="c; several to choose from on heldout frames.")
+@click.option("--basis", type=POSITIVE, default=1000, help="Basis vectors in the end.")
+@click.option("--first", type=POSITIVE, default=10, help="Random frames that it begins with.")
+@click.option("--added", type=POSITIVE, default=10, help="Vectors that a round adds.")
+@click.option(
+    "--method",
+    type=click.Choice(["orthogonal", "joint", "nystrom"]),
+    default="orthogonal",
+    help="How they are found: from orthogonalised gradients, all of a round at once, or random frames.",
+)
+@click.option("--priors", type=click.Choice(["uniform", "counts"]), default="uniform", help="What decoding divides by.")
+def pursuit(
+    kernel: str,
+    bandwidth: str,
+    penalty: str,
+    basis: int,
+    first: int,
+    added: int,
+    method: str,
+    priors: str,
+    **shared: Any,
+) -> None:
+    """A log-linear model of kernels of basis vectors that are searched for."""
+    from kernelam.cli.values import numbers
+    from kernelam.kernels.expression import parse
+
+    parse(kernel)  # a mistake in it is told before PyTorch is there
+    penalties = _choices("--penalty", penalty, math.inf)
+    bandwidths = tuple(numbers(float, bandwidth))
+    from kernelam.training.expansion import ExpansionPlan, train_expansion
+    from kernelam.training.pursuit import PursuitOptions
+
+    options = PursuitOptions(basis, first, added, method, seed=shared["seed"])
+    plan = ExpansionPlan(kernel, options, bandwidths, penalties, priors)
+    train_expansion(_given(shared), plan, shared["device"])
+
+
 OPTIONS = (
     *("search_frames", "batch", "schedule", "max_epochs", "max_halvings", "metric", "augment", "seed"),
     *("precision", "optimiser", "sag_table"),

@@ -5,8 +5,8 @@ product      = [ weight "*" ] chain { "*" chain }       weights: all or none, th
 chain        = map { "o" [ projection "o" ] map }       read outside in: gaussian o pca:100 o laplacian#5000
                [ "o" projection ]                       of the inputs themselves: gaussian o fda:100 [ o linear ]
 map          = ( leaf | "(" sum ")" ) [ "#" features ]  the number only of an inner map
-leaf         = gaussian | laplacian | sparse-gaussian[:k], each with [ "@" multiple of the median ]
-             | arccos0 | arccos1 | arccos2 | polynomial:degree | linear | posteriors:model directory
+leaf         = gaussian | laplacian | sparse-gaussian[:k] | polynomial:degree, each with [ "@" multiple of the median ]
+             | arccos0 | arccos1 | arccos2 | linear | posteriors:model directory
 projection   = pca:n | fda:n
 """
 
@@ -17,8 +17,8 @@ from typing import NoReturn
 
 from kernelam.errors import KernelamError
 
-BANDWIDTHS = ("gaussian", "laplacian", "sparse-gaussian")
-LEAVES = (*BANDWIDTHS, "arccos0", "arccos1", "arccos2", "polynomial", "linear", "posteriors")
+BANDWIDTHS = ("gaussian", "laplacian", "sparse-gaussian", "polynomial")
+LEAVES = (*BANDWIDTHS, "arccos0", "arccos1", "arccos2", "linear", "posteriors")
 PROJECTIONS = ("pca", "fda")
 SPARSE_K = 5  # may2017, section 6.2
 

@@ -16,13 +16,15 @@ from kernelam.models.combination import Combination
 from kernelam.models.description import CLASS_MEANS, describe, write_description
 from kernelam.models.dnn import Dnn
 from kernelam.models.posterior import Inputs, PosteriorModel, find_device
+from kernelam.models.pursuit import KernelExpansion
 from kernelam.models.ridge import Ridge
 from kernelam.models.softmax import KernelSoftmax
 
 STATES = ("final.mdl", "tree", "phones.txt")
 """Of the alignment directory, what a model directory keeps too; and final.mat where its features need it."""
 
-KINDS: dict[str, type[PosteriorModel]] = {model.kind: model for model in (KernelSoftmax, Ridge, Dnn, Combination)}
+_MODELS = (KernelSoftmax, Ridge, KernelExpansion, Dnn, Combination)
+KINDS: dict[str, type[PosteriorModel]] = {model.kind: model for model in _MODELS}
 
 
 def save_model(folder: Path, model: PosteriorModel, about: dict[str, Any], beside: Sequence[Path] = ()) -> None:

@@ -17,9 +17,9 @@ class KernelExpansion(PosteriorModel):
 
     kind = "pursuit"
 
-    def __init__(self, kernel: Kernel, y: Tensor, beta: Tensor, *common: Any) -> None:
+    def __init__(self, kernel: Kernel, method: str, y: Tensor, beta: Tensor, *common: Any) -> None:
         super().__init__(*common)
-        self.kernel = kernel
+        self.kernel, self.method = kernel, method
         self.parameters = {"y": y.float().to(self.device), "beta": beta.float().to(self.device)}
 
     @property
@@ -31,11 +31,11 @@ class KernelExpansion(PosteriorModel):
         return self.kernel.by_products(x, self.parameters["y"]) @ self.parameters["beta"]
 
     def config(self) -> dict[str, Any]:
-        return {"kernel": self.kernel.settings(), "basis": len(self.parameters["y"])}
+        return {"kernel": self.kernel.settings(), "basis": len(self.parameters["y"]), "method": self.method}
 
     def arrays(self) -> dict[str, Tensor]:
         return {name: array.cpu() for name, array in self.parameters.items()}
 
     @classmethod
     def restore(cls, config: dict[str, Any], arrays: dict[str, Tensor], *common: Any) -> "KernelExpansion":
-        return cls(kernel_from(config["kernel"]), arrays["y"], arrays["beta"], *common)
+        return cls(kernel_from(config["kernel"]), config["method"], arrays["y"], arrays["beta"], *common)

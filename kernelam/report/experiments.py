@@ -12,7 +12,7 @@ from kernelam.report import parts
 from kernelam.scoring.directory import read_result, read_scored
 from kernelam.scoring.wer import WerResult
 
-KINDS = ("gmm", "dnn", "kernel", "ridge", "combination", "lattices")
+KINDS = ("gmm", "dnn", "kernel", "ridge", "pursuit", "combination", "lattices")
 KERNELS = ("laplacian", "gaussian", "sparse-gaussian")
 TRICKS = ("NT", "B", "R", "BR")
 
@@ -157,6 +157,8 @@ def system(*abouts: dict[str, Any]) -> str:
         case "ridge":
             name = kernel_title(config["kernel"])
             return f"{name} kernel ridge regression, {config['scheme']}, {config['features']} features"
+        case "pursuit":
+            return f"{kernel_title(config['kernel'])} kernel expansion, {config['basis']} vectors, {config['method']}"
         case "combination":
             members = zip(*(one["members"] for one in configs), strict=True)
             return _sum([one["weights"] for one in configs], (system(*same) for same in members))
@@ -218,5 +220,7 @@ def kernel_name(settings: dict[str, Any]) -> str:
             return " o ".join(filter(None, (outer, settings["projection"], inner if inner != "linear" else None)))
         case "arccos":
             return f"arccos{settings['degree']}"
+        case "polynomial":
+            return f"polynomial:{settings['degree']}"
         case name:
             return str(name)

@@ -108,24 +108,17 @@ def train_model(given: TrainingInput, plan: Plan, options: TrainingOptions, devi
 def _train(
     given: TrainingInput, transitions: TransitionModel, plan: Plan, options: TrainingOptions, place: torch.device
 ) -> None:
-    stores, inputs = pack_sets(given, transitions)
-    settings = {**plan.settings(), "pipeline": given.pipeline.settings(), "context": given.context}
-    told = {"settings": settings, "options": asdict(options), "data": [store.digest for store in stores]}
-    fingerprint = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
-    states = [*state_files(given), *([given.pipeline.lda] if given.pipeline.lda else [])]
-    if is_whole(given.folder, fingerprint, states):
-        say(f"{given.folder} holds the model of these data and settings already")
+    packed = pack_frames(given, transitions, plan.settings(), asdict(options), place)
+    if packed is None:
         _clean(given.folder)
         return
-    train, heldout = (Batches(store, inputs.context, inputs.mean, inputs.scale, place) for store in stores)
-    counts = count_classes(stores[0], transitions.num_pdfs)
-    say(f"{len(train)} training frames, {len(heldout)} heldout frames, {transitions.num_pdfs} classes, on {place}")
-    run = (given.folder, fingerprint, Clock(given.folder, fingerprint))
-    setup = Setup(train, heldout, given.pipeline, inputs, counts, place, options, *run)
+    train, heldout, told = packed.train, packed.heldout, packed.told
+    run = (given.folder, packed.fingerprint, Clock(given.folder, packed.fingerprint))
+    setup = Setup(train, heldout, given.pipeline, packed.inputs, packed.counts, place, options, *run)
     model, epochs = _fit(setup, plan)
-    seen = examine(model, heldout, class_phones(transitions, states[STATES.index("phones.txt")]))
+    seen = examine(model, heldout, packed.phones)
     about = {
-        "fingerprint": fingerprint,
+        "fingerprint": packed.fingerprint,
         "training": {
             **told,
             "frames": len(train),
@@ -133,7 +126,7 @@ def _train(
             "search_frames": epochs[0]["search"][0]["frames"],
             "epochs": len(epochs) - 1,
             "seconds": round(sum(row["seconds"] for row in epochs), 1),
-            "flops": training_flops(model, settings, epochs, len(train)),
+            "flops": training_flops(model, told["settings"], epochs, len(train)),
             "memory": peak_memory(place),
         },
         "heldout": {name: value for name, value in _last_kept(epochs).items() if name in HELDOUT},
@@ -141,7 +134,7 @@ def _train(
         "seed": options.seed,
     }
     seen.save(given.folder)
-    save_model(given.folder, model, about, states)
+    save_model(given.folder, model, about, packed.states)
     _clean(given.folder)
 
 
@@ -224,6 +217,43 @@ def state_files(given: TrainingInput) -> list[Path]:
     directory's is kept then."""
     folders = {"phones.txt": given.ali if (given.ali / "phones.txt").exists() else given.lang}
     return [folders.get(name, given.ali) / name for name in STATES]
+
+
+@dataclass(frozen=True)
+class Packed:
+    """The frames of a training, and all that decides what comes of it."""
+
+    train: Batches
+    heldout: Batches
+    inputs: Inputs
+    counts: np.ndarray  # training frames of each class
+    told: dict[str, Any]
+    fingerprint: str
+    states: list[Path]  # files that the model directory keeps
+    phones: list[str]  # of the classes
+
+
+def pack_frames(
+    given: TrainingInput,
+    transitions: TransitionModel,
+    settings: dict[str, Any],
+    options: dict[str, Any],
+    place: torch.device,
+) -> Packed | None:
+    """Frame stores in DIR/frames; nothing where DIR holds the model of these data, settings and options."""
+    stores, inputs = pack_sets(given, transitions)
+    settings = {**settings, "pipeline": given.pipeline.settings(), "context": given.context}
+    told = {"settings": settings, "options": options, "data": [store.digest for store in stores]}
+    fingerprint = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    states = [*state_files(given), *([given.pipeline.lda] if given.pipeline.lda else [])]
+    if is_whole(given.folder, fingerprint, states):
+        say(f"{given.folder} holds the model of these data and settings already")
+        return None
+    train, heldout = (Batches(store, inputs.context, inputs.mean, inputs.scale, place) for store in stores)
+    counts = count_classes(stores[0], transitions.num_pdfs)
+    say(f"{len(train)} training frames, {len(heldout)} heldout frames, {transitions.num_pdfs} classes, on {place}")
+    phones = class_phones(transitions, states[STATES.index("phones.txt")])
+    return Packed(train, heldout, inputs, counts, told, fingerprint, states, phones)
 
 
 def pack_sets(given: TrainingInput, transitions: TransitionModel) -> tuple[list[FrameStore], Inputs]:

@@ -64,6 +64,16 @@ def build_features(
     return builder.build(node, inputs.dim, count, Draw(seed, plan, first_block), lambda x: x)
 
 
+def fit_kernel(expression: str, bandwidth: float, train: Batches, inputs: Inputs, seed: int) -> Kernel:
+    """A single kernel, or a product of such, fitted to training frames."""
+    return _Builder(bandwidth, 0, train, inputs, seed, train.device).fitted(ask.parse(expression), lambda x: x)
+
+
+def unit_kernel(expression: str) -> Kernel:
+    """A single kernel, or a product of such, before it is fitted."""
+    return _unit(ask.parse(expression))
+
+
 @dataclass(frozen=True)
 class _Builder:
     bandwidth: float

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 BLOCK = 8192  # samples at once
+WINDOW = 5  # steps whose gain decides whether to go on: the first of L-BFGS are short
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,8 @@ class LogLinear:
     def differences(self, weights: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Of each block: its features, log p of its labels, and d_nl = δ(l, l_n) − p(l | ψ_n) (eq. 6)."""
         single = weights.to(self.features.dtype)
-        for psi, labels in self._blocks():
+        for some, of_them in self._blocks():
+            psi, labels = some.to(weights.device), of_them.to(weights.device)
             log_p = torch.log_softmax(psi.T @ single, dim=1)
             own = labels[:, None]
             log_own = log_p.gather(1, own)
@@ -47,23 +49,25 @@ class LogLinear:
         return value, gradient
 
     def fit(self, start: Tensor, tolerance: float, max_steps: int) -> Fitted:
-        """By L-BFGS from `start`, until a step gains less than `tolerance` of |F|."""
+        """By L-BFGS from `start`, until WINDOW steps gain less than `tolerance` of |F|."""
         weights = start.clone().requires_grad_()
-        optimiser = torch.optim.LBFGS([weights], max_iter=1, history_size=10, line_search_fn="strong_wolfe")
-        scale = 1.0 / max(1, len(self.labels))
-        best = Fitted(start, self.value_and_gradient(start)[0], 0)
+        optimiser = torch.optim.LBFGS([weights], max_iter=1, max_eval=25, line_search_fn="strong_wolfe")
+        last = start, *self.value_and_gradient(start)  # which PyTorch asks for again at the start of a step
 
         def closure() -> Tensor:
-            value, gradient = self.value_and_gradient(weights.detach())
-            weights.grad = gradient.mul_(-scale)
-            return torch.tensor(-value * scale, dtype=torch.float64)
+            nonlocal last
+            here = weights.detach()
+            if not torch.equal(here, last[0]):
+                last = here.clone(), *self.value_and_gradient(here)
+            weights.grad = -last[2]
+            return torch.tensor(-last[1], dtype=torch.float64)  # a sum: PyTorch takes curvature below 1e-10 for none
 
+        best, values = Fitted(start, last[1], 0), [last[1]]
         for step in range(1, max_steps + 1):
             optimiser.step(closure)
-            value, _ = self.value_and_gradient(weights.detach())
-            gain = value - best.objective
-            if gain > 0.0:
-                best = Fitted(weights.detach().clone(), value, step)
-            if not gain > tolerance * abs(value):
+            values.append(-float(closure()))
+            if values[-1] > best.objective:
+                best = Fitted(weights.detach().clone(), values[-1], step)
+            if step >= WINDOW and not values[-1] - values[-1 - WINDOW] > tolerance * abs(values[-1]):
                 break
         return best

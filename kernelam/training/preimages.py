@@ -10,7 +10,6 @@ from kernelam.training.subspace import Subspace
 
 CANDIDATES = 256  # samples of which the best is where a search starts
 STEPS = 20  # of L-BFGS
-HISTORY = 10
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ def _uphill(value_of, start: Tensor, steps: int) -> Tensor:  # type: ignore[no-u
     y = start.clone().requires_grad_()
     with torch.no_grad():
         first = float(value_of(start))
-    optimiser = torch.optim.LBFGS([y], max_iter=steps, history_size=HISTORY, line_search_fn="strong_wolfe")
+    optimiser = torch.optim.LBFGS([y], max_iter=steps, max_eval=5 * steps, line_search_fn="strong_wolfe")
     unit = first if first > 0.0 else 1.0
 
     def closure() -> Tensor:

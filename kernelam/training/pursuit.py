@@ -20,7 +20,7 @@ from kernelam.training.subspace import Subspace, check_differentiable
 
 METHODS = ("orthogonal", "joint", "nystrom")
 BLOCK = 8192  # samples whose coordinates are computed at once
-CHECKPOINT = "pursuit.safetensors"
+CHECKPOINT, TABLE = "pursuit.safetensors", "coordinates.table"
 
 
 class Samples(Protocol):
@@ -34,6 +34,20 @@ class Samples(Protocol):
         """Inputs and labels of samples by their numbers."""
 
 
+class Some:
+    """As many random ones of samples."""
+
+    def __init__(self, samples: Samples, count: int, seed: int) -> None:
+        self.samples, self.device = samples, samples.device
+        self.numbers = torch.from_numpy(stream(seed, "some").permutation(len(samples))[:count])
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def take(self, frames: Tensor) -> tuple[Tensor, Tensor]:
+        return self.samples.take(self.numbers[frames])
+
+
 @dataclass(frozen=True)
 class PursuitOptions:
     basis: int = 1000  # vectors in the end, M̂
@@ -42,8 +56,8 @@ class PursuitOptions:
     method: str = "orthogonal"  # KGMP with orthogonalised gradients; joint: with eq. 3; nystrom: random samples
     penalty: float = 1.0  # c
     searched: int = 10_000  # random samples that stand for the gradient in a round
-    tolerance: float = 1e-3  # a step of the fit that gains less than this share of the objective is its last
-    max_steps: int = 50  # of the fit in a round
+    tolerance: float = 1e-3  # a fit ends when its steps gain less than this share of the objective
+    max_steps: int = 100  # of a fit
     seed: int = 1
 
     def __post_init__(self) -> None:
@@ -77,7 +91,7 @@ class Design:
         if folder is None:
             self.table = torch.empty(shape, device=samples.device)
         else:
-            path = folder / "coordinates.table"
+            path = folder / TABLE
             path.unlink(missing_ok=True)
             self.table = torch.from_numpy(np.memmap(path, np.float32, "w+", shape=shape))
         self.samples, self.rows = samples, 0
@@ -97,9 +111,9 @@ class Design:
         for frames in torch.arange(len(self.samples)).split(BLOCK):
             x, _ = self.samples.take(frames)
             part = slice(int(frames[0]), int(frames[-1]) + 1)
-            k = subspace.kernel.by_products(subspace.y[old:new], x).to(self.table.device)
-            k -= below @ self.table[:old, part]
-            self.table[old:new, part] = inverse.float() @ k
+            k = subspace.kernel.by_products(subspace.y[old:new], x)
+            k -= below @ self.table[:old, part].to(x.device)
+            self.table[old:new, part] = (inverse.float() @ k).to(self.table.device)
         self.rows = new
 
 
@@ -139,7 +153,7 @@ def pursue(
             break
         design.extend(found.subspace)
         model = LogLinear(design.done, labels, num_classes, options.penalty)
-        weights = torch.zeros(design.rows, num_classes, dtype=torch.float64, device=design.table.device)
+        weights = torch.zeros(design.rows, num_classes, dtype=torch.float64, device=samples.device)
         weights[:before] = found.fitted.weights
         found.fitted = model.fit(weights, options.tolerance, options.max_steps)
         _tell(found, time.monotonic() - clock)
@@ -166,8 +180,8 @@ def _widen(found: Pursuit, design: Design, samples: Samples, num_classes: int, o
         return
     order = torch.from_numpy(stream(options.seed, "pursuit", number).permutation(len(samples))[: options.searched])
     x, labels = samples.take(order)
-    model = LogLinear(design.done[:, order.to(design.table.device)], labels.to(design.table.device), num_classes, 0.0)
-    slopes = torch.cat([difference for _, _, difference in model.differences(found.fitted.weights)]).to(x.device)
+    model = LogLinear(design.done[:, order.to(design.table.device)], labels, num_classes, 0.0)
+    slopes = torch.cat([difference for _, _, difference in model.differences(found.fitted.weights)])
     shrink = (-options.penalty * len(order) / len(samples) * found.beta).to(x.dtype)
     target = Target(found.subspace.kernel, torch.cat([x, found.subspace.y]), torch.cat([slopes, shrink]))
     if options.method == "joint":
@@ -209,5 +223,5 @@ def _go_on(found: Pursuit, design: Design, folder: Path, fingerprint: str) -> No
         found.subspace.y, found.subspace.factor = y[:size], factor[:size, :size].contiguous()
         design.extend(found.subspace)
     found.rounds = about["rounds"]
-    found.fitted = Fitted(arrays["weights"].to(design.table.device), about["objective"], found.rounds[-1]["steps"])
+    found.fitted = Fitted(arrays["weights"].to(design.samples.device), about["objective"], found.rounds[-1]["steps"])
     say(f"going on with {len(found.subspace)} basis vectors of {folder / CHECKPOINT}")

@@ -74,6 +74,8 @@ def test_polynomial_and_linear_are_their_formulas(points, degree):
     x, y = points
     expected = pairwise.polynomial_kernel(x, y, degree=degree, gamma=1.0, coef0=1.0)
     np.testing.assert_allclose(Polynomial(degree)(x, y), expected, rtol=1e-4, atol=1e-4)
+    expected = pairwise.polynomial_kernel(x, y, degree=degree, gamma=0.25, coef0=1.0)
+    np.testing.assert_allclose(Polynomial(degree).with_width(4.0)(x, y), expected, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(Linear()(x, y), pairwise.linear_kernel(x, y), atol=1e-5)
 
 
@@ -196,6 +198,8 @@ def test_bad_settings_are_sentences(points):
         ArcCosine(3)
     with pytest.raises(KernelamError, match="a degree of at least 1"):
         Polynomial(0)
+    with pytest.raises(KernelamError, match="a scale above zero, not 0"):
+        Polynomial(2, 0.0)
     with pytest.raises(KernelamError, match="not negative nor all zero"):
         Sum((0.5, -0.1), (G, L))
     with pytest.raises(KernelamError, match="a sum of 2 kernels with 1 weights"):

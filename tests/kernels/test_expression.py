@@ -102,11 +102,10 @@ def expressions() -> st.SearchStrategy[Expression]:
     above_zero = st.floats(1e-6, 1e6)
     leaves = st.one_of(
         st.builds(
-            lambda name, k, factor: Leaf(name, k if name.startswith("sparse") else 0, factor),
+            lambda name, k, factor: Leaf(name, k if name in ("sparse-gaussian", "polynomial") else 0, factor),
             *(st.sampled_from(BANDWIDTHS), st.integers(1, 99), st.none() | above_zero),
         ),
         st.sampled_from([Leaf(name) for name in ("arccos0", "arccos1", "arccos2", "linear")]),
-        st.builds(lambda degree: Leaf("polynomial", degree), st.integers(1, 9)),
         st.builds(lambda folder: Leaf("posteriors", folder=folder), st.from_regex(r"[\w/.+*#@:-]+", fullmatch=True)),
     )
     projections = st.none() | st.builds(Projection, st.sampled_from(["pca", "fda"]), st.integers(1, 999))

@@ -11,6 +11,7 @@ from kernelam.frontend.pipeline import Pipeline
 from kernelam.kernels import FeatureMap, Gaussian, SparseGaussian
 from kernelam.models.dnn import Dnn, Network
 from kernelam.models.posterior import Inputs, PosteriorModel
+from kernelam.models.pursuit import KernelExpansion
 from kernelam.models.softmax import KernelSoftmax
 
 CLASSES, DIM, BATCH = 11, 6, 32
@@ -65,6 +66,13 @@ def test_the_forward_pass_of_a_network_stays_on_the_device(name: str) -> None:
     """Its step is automatic differentiation, which asks for the streams of a real GPU."""
     model = models()[name]
     model.initialise(1)
+    with FakeTensorMode():
+        model.parameters = {key: on_fake_gpu(array) for key, array in model.parameters.items()}
+        assert model.logits(torch.empty(BATCH, DIM, device=CUDA)).device.type == "cuda"
+
+
+def test_an_expansion_stays_on_the_device() -> None:
+    model = KernelExpansion(Gaussian(2.0), "orthogonal", torch.ones(7, DIM), torch.ones(7, CLASSES), *common())
     with FakeTensorMode():
         model.parameters = {key: on_fake_gpu(array) for key, array in model.parameters.items()}
         assert model.logits(torch.empty(BATCH, DIM, device=CUDA)).device.type == "cuda"

@@ -1,0 +1,136 @@
+"""From data directories and alignments to a kernel log-linear model with a basis of its own (kubo2012, section 4.2)."""
+
+import shutil
+import time
+from dataclasses import asdict, dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import torch
+
+from kernelam.errors import KernelamError
+from kernelam.files import alone_in
+from kernelam.hmm.transitions import TransitionModel
+from kernelam.kernels import Kernel
+from kernelam.models.directory import remove_model, save_model
+from kernelam.models.posterior import find_device
+from kernelam.models.pursuit import KernelExpansion
+from kernelam.progress import say, warn
+from kernelam.training.acoustic import HELDOUT, Packed, TrainingInput, check_alignments, pack_frames
+from kernelam.training.cost import peak_memory
+from kernelam.training.examination import examine
+from kernelam.training.features import fit_kernel, unit_kernel
+from kernelam.training.metrics import evaluate
+from kernelam.training.pursuit import CHECKPOINT, TABLE, Pursuit, PursuitOptions, Some, pursue
+from kernelam.training.subspace import check_differentiable
+
+TRIED, TRIED_ON = 100, 100_000  # random frames that are the basis where kernels and penalties are tried, and how many
+PRIORS = ("uniform", "counts")
+
+
+@dataclass(frozen=True)
+class ExpansionPlan:
+    kernel: str  # a single kernel or product of kernelam.kernels.expression
+    pursuit: PursuitOptions
+    bandwidths: tuple[float, ...] = (1.0,)  # to choose from
+    penalties: tuple[float, ...] = (1.0,)  # to choose from
+    priors: str = "uniform"  # what decoding divides by: as the paper has it, or shares of the training frames
+
+    def settings(self) -> dict[str, Any]:
+        return {name: value for name, value in asdict(self).items() if name != "pursuit"} | asdict(self.pursuit)
+
+
+def train_expansion(given: TrainingInput, plan: ExpansionPlan, device: str) -> None:
+    """Check, pack frames, choose, pursue, save; a directory whose model has the same inputs and settings is left as it
+    is, and what an earlier call left undone is gone on with."""
+    transitions, place = check_alignments(given), find_device(device)
+    kernel = unit_kernel(plan.kernel)
+    if plan.pursuit.method != "nystrom":
+        check_differentiable(kernel)
+    with alone_in(given.folder):
+        try:
+            _train(given, transitions, plan, place)
+        finally:
+            shutil.rmtree(given.folder / "frames", ignore_errors=True)
+            (given.folder / TABLE).unlink(missing_ok=True)
+
+
+def _train(given: TrainingInput, transitions: TransitionModel, plan: ExpansionPlan, place: torch.device) -> None:
+    clock = time.monotonic()
+    packed = pack_frames(given, transitions, plan.settings(), {"seed": plan.pursuit.seed}, place)
+    if packed is None:
+        return
+    _check_disk(given, len(packed.train), plan.pursuit.basis)
+    trials = _trials(given, packed, plan)
+    best = trials[0]
+    kernel = fit_kernel(plan.kernel, best["bandwidth"], packed.train, packed.inputs, plan.pursuit.seed)
+    options = replace(plan.pursuit, penalty=best["penalty"])
+    found = pursue(packed.train, transitions.num_pdfs, kernel, options, given.folder, packed.fingerprint)
+    model = _model(given, packed, plan, kernel, found)
+    heldout, seen = evaluate(model, packed.heldout), examine(model, packed.heldout, packed.phones)
+    say(f"heldout CE {heldout['ce']:.4f}, frame error {100 * heldout['frame_error']:.2f} %")
+    about = {
+        "fingerprint": packed.fingerprint,
+        "training": {
+            **packed.told,
+            "frames": len(packed.train),
+            "configurations": len(trials),
+            "search_frames": min(TRIED_ON, len(packed.train)) if len(trials) > 1 else 0,
+            "penalty": best["penalty"],
+            "bandwidth": best["bandwidth"],
+            "trials": trials,
+            "rounds": found.rounds,
+            "seconds": round(sum(row["seconds"] for row in found.rounds), 1),
+            "seconds_of_this_process": round(time.monotonic() - clock, 1),
+            "memory": peak_memory(place),
+        },
+        "heldout": {name: value for name, value in heldout.items() if name in HELDOUT},
+        **seen.record,
+        "seed": plan.pursuit.seed,
+    }
+    remove_model(given.folder)
+    seen.save(given.folder)
+    save_model(given.folder, model, about, packed.states)
+    (given.folder / CHECKPOINT).unlink(missing_ok=True)
+
+
+def _check_disk(given: TrainingInput, frames: int, basis: int) -> None:
+    needed, free = 4 * frames * basis, shutil.disk_usage(given.folder).free
+    say(f"coordinates of {frames} frames for {basis} vectors take {needed / 2**30:.1f} GiB of disk")
+    if needed > free:
+        raise KernelamError(
+            f"{basis} vectors take {needed / 2**30:.1f} GiB of disk in {given.folder}, and {free / 2**30:.1f} GiB are"
+            " free; a smaller --basis takes less"
+        )
+
+
+def _model(
+    given: TrainingInput, packed: Packed, plan: ExpansionPlan, kernel: Kernel, found: Pursuit
+) -> KernelExpansion:
+    counts = np.ones_like(packed.counts) if plan.priors == "uniform" else packed.counts
+    common = (given.pipeline, packed.inputs, counts, packed.train.device)
+    return KernelExpansion(kernel, plan.pursuit.method, found.subspace.y, found.beta, *common)
+
+
+def _trials(given: TrainingInput, packed: Packed, plan: ExpansionPlan) -> list[dict[str, Any]]:
+    """Each bandwidth with each penalty, judged by heldout cross-entropy where the basis is TRIED random frames. On
+    part of the frames a penalty is as much less."""
+    pairs = list(product(plan.bandwidths, plan.penalties))
+    trials: list[dict[str, Any]] = [{"bandwidth": width, "penalty": penalty} for width, penalty in pairs]
+    if len(trials) == 1:
+        return trials
+    some = Some(packed.train, TRIED_ON, plan.pursuit.seed)
+    count = min(TRIED, plan.pursuit.basis, len(some))
+    for trial in trials:
+        kernel = fit_kernel(plan.kernel, trial["bandwidth"], packed.train, packed.inputs, plan.pursuit.seed)
+        penalty = trial["penalty"] * len(some) / len(packed.train)
+        options = replace(plan.pursuit, basis=count, first=count, method="nystrom", penalty=penalty)
+        found = pursue(some, len(packed.counts), kernel, options)
+        trial |= evaluate(_model(given, packed, plan, kernel, found), packed.heldout)
+        say(f"bandwidth {trial['bandwidth']:g}, penalty {trial['penalty']:g}: heldout CE {trial['ce']:.4f}")
+    trials.sort(key=lambda trial: float(trial["ce"]))
+    for name, tried in (("bandwidth", plan.bandwidths), ("penalty", plan.penalties)):
+        if len(tried) > 1 and trials[0][name] in (min(tried), max(tried)):
+            warn(f"the best {name}, {trials[0][name]:g}, is at the edge of those tried")
+    return trials
