@@ -66,7 +66,7 @@ class Kernel(ABC):
 
     def by_products(self, x: Tensor, y: Tensor) -> Tensor:
         """k(x_i, y_j) by one matrix product, in the precision of x; gradients go back through it."""
-        return self.from_products(x.square().sum(1)[:, None], y.square().sum(1)[None], x @ y.T)
+        return self.from_products(x.square().sum(1).unsqueeze(1), y.square().sum(1).unsqueeze(0), x @ y.T)
 
     def feature_map(self, dim: int, count: int, seed: int, plan: str = "paired", first_block: int = 0) -> "FeatureMap":
         """`count` random features z with E[z(x)·z(y)] = k(x, y) for inputs of `dim` numbers.
