@@ -18,6 +18,7 @@ feat_type=plain                 # features as they are, or deltas, lda, fmllr by
 cmvn_opts=                      # CMVN per speaker, e.g. "--norm-means=true --norm-vars=true"
 delta_order=0                   # deltas appended
 splice=5                        # frames of context on either side
+scaling=each                    # of inputs: each to mean 0 and variance 1; shared: all by one number, as suits pixels
 seed=1                          # of random frames
 device=cpu                      # cpu or cuda
 num_threads=0                   # 0: all cores
@@ -33,7 +34,7 @@ mkdir -p "$dir/log"
 $cmd --num-threads "$num_threads" "$dir/log/train.log" \
     kernelam train pursuit --kernel "$kernel" --bandwidth "$bandwidth" --penalty "$penalty" --basis "$basis" \
     --first "$first" --added "$added" --method "$method" --priors "$priors" --feat-type "$feat_type" \
-    --cmvn-opts "$cmvn_opts" --delta-order "$delta_order" --splice "$splice" --seed "$seed" --device "$device" \
+    --cmvn-opts "$cmvn_opts" --delta-order "$delta_order" --splice "$splice" --scaling "$scaling" --seed "$seed" --device "$device" \
     "${args[@]}"
 warnings "$dir/log/train.log"
 echo "$0: the model is in $dir" >&2

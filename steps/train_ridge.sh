@@ -19,6 +19,7 @@ feat_type=plain                 # features as they are, or deltas, lda, fmllr by
 cmvn_opts=                      # CMVN per speaker, e.g. "--norm-means=true --norm-vars=true"
 delta_order=0                   # deltas appended
 splice=5                        # frames of context on either side
+scaling=each                    # of inputs: each to mean 0 and variance 1; shared: all by one number, as suits pixels
 nj=0                            # jobs for the sums over frames; 0: as many as there are cores, one on a GPU
 seed=1                          # of the random features
 device=cpu                      # cpu or cuda
@@ -35,7 +36,7 @@ mkdir -p "$dir/log"
 ((nj > 0)) || nj=$([[ $device == cpu ]] && cores || echo 1)
 train=(kernelam train ridge --kernel "$kernel" --bandwidth "$bandwidth" --num-features "$num_features"
     --sampling "$sampling" --ridge "$ridge" --scheme "$scheme" --solver "$solver" --tolerance "$tolerance"
-    --feat-type "$feat_type" --cmvn-opts "$cmvn_opts" --delta-order "$delta_order" --splice "$splice"
+    --feat-type "$feat_type" --cmvn-opts "$cmvn_opts" --delta-order "$delta_order" --splice "$splice" --scaling "$scaling"
     --seed "$seed" --device "$device")
 $cmd "$dir/log/prepare.log" "${train[@]}" --part prepare "${args[@]}"
 awk '/^warning: | systems: /' "$dir/log/prepare.log" >&2  # and what it will take

@@ -6,6 +6,7 @@ feat_type=plain                 # features as they are, or deltas, lda, fmllr by
 cmvn_opts=                      # CMVN per speaker, e.g. "--norm-means=true --norm-vars=true"
 delta_order=0                   # deltas appended
 splice=5                        # frames of context on either side
+scaling=each                    # of inputs: each to mean 0 and variance 1; shared: all by one number, as suits pixels
 search_frames=100000            # frames that each learning rate is tried on; few favour high rates
 schedule=decay                  # rate falls to zero; average: weights of the last epoch averaged; halving: papers' rule
 max_epochs=0                    # training ends here at the latest; 0: 20 with halving, 4 otherwise
@@ -30,7 +31,7 @@ train() {  # train KIND OPTIONS…: kernelam train with these options and the sh
     fi
     $cmd --num-threads "$num_threads" "${parts[@]}" "$log" \
         kernelam train "$@" --feat-type "$feat_type" --cmvn-opts "$cmvn_opts" --delta-order "$delta_order" \
-        --splice "$splice" --rates "$rates" --search-frames "$search_frames" --schedule "$schedule" \
+        --splice "$splice" --scaling "$scaling" --rates "$rates" --search-frames "$search_frames" --schedule "$schedule" \
         --max-epochs "$max_epochs" --max-halvings "$max_halvings" --metric "$metric" --l2 "$l2" --augment "$augment" \
         --seed "$seed" --device "$device" --precision "$precision" "${args[@]:0:5}" "$out"
     if ((${#parts[@]})); then warnings "$dir"/log/train.*.log; else warnings "$log"; fi

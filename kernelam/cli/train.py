@@ -28,6 +28,12 @@ def inputs(function: Callable[..., None]) -> Callable[..., None]:
         click.option("--cmvn-opts", default="", help="CMVN per speaker, e.g. '--norm-means=true --norm-vars=true'."),
         click.option("--delta-order", type=COUNT, default=0, help="Append deltas up to this order."),
         click.option("--splice", type=COUNT, default=5, help="Frames of context on either side."),
+        click.option(
+            "--scaling",
+            type=click.Choice(["each", "shared"]),
+            default="each",
+            help="Of inputs: each to mean 0 and variance 1, or, as suits pixels, all by one number.",
+        ),
         click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=1),
         click.option("--device", default="cpu", help="cpu or cuda."),
     ):
@@ -282,4 +288,5 @@ def _given(shared: dict[str, Any]) -> Any:
     places = {name: shared[name] for name in ARGUMENTS}
     data, ali = ([places[name], places[f"heldout_{name}"]] for name in ("data", "ali"))
     pipeline = Pipeline.choose(shared["feat_type"], shared["cmvn_opts"], shared["delta_order"], data, ali)
-    return TrainingInput(**places, pipeline=pipeline, context=(shared["splice"], shared["splice"]))
+    context = (shared["splice"], shared["splice"])
+    return TrainingInput(**places, pipeline=pipeline, context=context, scaling=shared["scaling"])

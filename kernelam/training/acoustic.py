@@ -37,6 +37,7 @@ UNFINISHED = (
     *("checkpoint.safetensors", "search.json", "selection.safetensors", "pretraining.safetensors", "seconds.json"),
     *("posteriors.*.table", ".*.partial"),
 )
+SCALINGS = ("each", "shared")
 HELDOUT = ("ce", "perplexity", "entropy", "erll", "accuracy", "frame_error")
 
 
@@ -91,6 +92,7 @@ class TrainingInput:
     folder: Path
     pipeline: Pipeline
     context: tuple[int, int]
+    scaling: str = "each"  # of SCALINGS
 
 
 def train_model(given: TrainingInput, plan: Plan, options: TrainingOptions, device: str) -> None:
@@ -243,6 +245,8 @@ def pack_frames(
     """Frame stores in DIR/frames; nothing where DIR holds the model of these data, settings and options."""
     stores, inputs = pack_sets(given, transitions)
     settings = {**settings, "pipeline": given.pipeline.settings(), "context": given.context}
+    if given.scaling != "each":  # which models knew nothing else than before there was another
+        settings["scaling"] = given.scaling
     told = {"settings": settings, "options": options, "data": [store.digest for store in stores]}
     fingerprint = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
     states = [*state_files(given), *([given.pipeline.lda] if given.pipeline.lda else [])]
@@ -265,7 +269,7 @@ def pack_sets(given: TrainingInput, transitions: TransitionModel) -> tuple[list[
     )
     if train.dim != heldout.dim:
         raise KernelamError(f"{given.data} has {train.dim} features a frame, {given.heldout_data} has {heldout.dim}")
-    return [train, heldout], fit_inputs(train, given.context)
+    return [train, heldout], fit_inputs(train, given.context, given.scaling)
 
 
 def pack(data: Path, ali: Path, transitions: TransitionModel, pipeline: Pipeline, folder: Path) -> FrameStore:
@@ -293,9 +297,15 @@ def pack(data: Path, ali: Path, transitions: TransitionModel, pipeline: Pipeline
     return FrameStore.build(folder, frames(), labels)
 
 
-def fit_inputs(store: FrameStore, context: tuple[int, int]) -> Inputs:
-    """Mean 0 and variance 1 over the training frames; a coordinate that never changes is left at 0."""
+def fit_inputs(store: FrameStore, context: tuple[int, int], scaling: str = "each") -> Inputs:
+    """Mean 0 and variance 1 of each coordinate over the training frames; one that never changes is left at 0. Or
+    (shared) all coordinates times one number, so that the mean of their squares is 1."""
     mean, deviation = store.moments()
+    if scaling == "shared":
+        rms = float(np.sqrt(np.mean(np.square(mean) + np.square(deviation))))
+        if not rms > np.finfo(np.float32).tiny:
+            raise KernelamError("all features are zero")
+        return Inputs(context, np.zeros(store.dim, np.float32), np.full(store.dim, 1.0 / rms, np.float32))
     still = deviation < np.finfo(np.float32).tiny  # the inverse of what is smaller would be no single-precision number
     if constant := int(still.sum()):
         say(f"{constant} of {store.dim} features never change")

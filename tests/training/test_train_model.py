@@ -155,3 +155,15 @@ def test_a_coordinate_that_never_changes_in_training_is_left_out_whatever_its_va
     assert inputs.scale[1] == inputs.scale[2] == 1.0
     np.testing.assert_allclose(inputs.mean, x.astype(np.float64).mean(axis=0), rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(inputs.scale[0], 1.0 / x[:, 0].astype(np.float64).std(), rtol=1e-6)
+
+
+def test_inputs_may_share_one_scale(made, tmp_path):
+    x = np.random.default_rng(0).random((500, DIM)).astype(np.float32)
+    inputs = acoustic.fit_inputs(FrameStore.build(tmp_path / "frames", [("u", x)]), (0, 0), "shared")
+    assert not inputs.mean.any()
+    np.testing.assert_allclose(inputs.scale, 1.0 / np.sqrt(np.square(x.astype(np.float64)).mean()), rtol=1e-6)
+    with pytest.raises(KernelamError, match="all features are zero"):
+        acoustic.fit_inputs(FrameStore.build(tmp_path / "zeros", [("u", 0 * x)]), (0, 0), "shared")
+    for scaling in ("each", "shared"):
+        train(made, tmp_path / scaling, f"--scaling {scaling}")
+    assert len({describe(tmp_path / scaling)["fingerprint"] for scaling in ("each", "shared")}) == 2
