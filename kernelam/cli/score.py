@@ -174,3 +174,28 @@ def frames(device: str, data: Path, ali: Path, models: tuple[Path, ...]) -> None
             rows.append([str(model), way, frames, rate, f"{100 * low:.2f} – {100 * high:.2f}", p])
             above = result
     click.echo(Table(["model", "by", "frames", "frame error %", "95 % interval", "p"], rows).markdown)
+
+
+@command.command()
+@click.option("--device", default="cpu", help="cpu or cuda.")
+@click.option("--tuned-on", type=PATH, help="The directory of a set that choices were made on, for reports.")
+@click.argument("data", type=PATH)
+@click.argument("folder", type=PATH)
+def classes(device: str, tuned_on: Path | None, data: Path, folder: Path) -> None:
+    """Errors in the classes of utterances that are of one class each, such as images, in FOLDER.
+
+    The model is in the directory above FOLDER; the text of DATA has the class of each utterance.
+    """
+    from kernelam.files import replacing
+    from kernelam.kaldi.datadir import DataDir
+    from kernelam.scoring.classes import classify
+    from kernelam.scoring.directory import score_directory
+    from kernelam.scoring.tuning import Weights
+
+    hyps, directory = classify(folder.parent, data, device), DataDir(data)
+    folder.mkdir(exist_ok=True)
+    with replacing(folder / "model.json") as stream:  # which model this was, should another take its place
+        stream.write((folder.parent / "model.json").read_bytes())
+    weights = {Weights(1, 0.0): hyps}
+    scored = score_directory(folder, directory.text, weights, directory.utt2spk, tuned_on, units="classes")
+    click.echo(f"{scored.result.wer_line} {folder}/wer_{scored.weights.name}")

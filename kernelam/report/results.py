@@ -18,7 +18,7 @@ from kernelam.report.tables import NONE, Table, spread
 from kernelam.scoring.bootstrap import bootstrap, compare
 
 LAYOUTS = "The tables of may2017"
-RATES = {"words": "WER", "characters": "CER"}
+RATES = {"words": "WER", "characters": "CER", "classes": "error"}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,137 @@
+"""Images as utterances of one frame: files of MNIST and CIFAR-10, directories, and errors in classes."""
+
+import gzip
+import importlib
+import json
+import struct
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernelam.errors import KernelamError
+
+HERE = Path(__file__).resolve().parents[2] / "local" / "mnist"
+
+
+@pytest.fixture
+def idx(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(str(HERE))
+    return importlib.import_module("idx")
+
+
+def idx_bytes(array: np.ndarray) -> bytes:
+    return bytes((0, 0, 8, array.ndim)) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
+
+
+def write_mnist(folder: Path, train: int = 12, test: int = 4) -> None:
+    rng = np.random.default_rng(0)
+    for part, count in (("train", train), ("t10k", test)):
+        images, labels = rng.integers(256, size=(count, 28, 28)), np.arange(count) % 10
+        with gzip.open(folder / f"{part}-images-idx3-ubyte.gz", "wb") as stream:
+            stream.write(idx_bytes(images.astype(np.uint8)))
+        (folder / f"{part}-labels-idx1-ubyte").write_bytes(idx_bytes(labels.astype(np.uint8)))
+
+
+def test_mnist_is_read_gzipped_or_not(idx, tmp_path):
+    write_mnist(tmp_path)
+    x, y = idx.read_mnist(tmp_path, "train")
+    expected = np.random.default_rng(0).integers(256, size=(12, 28, 28)).reshape(12, -1) / 255
+    np.testing.assert_allclose(x, expected, rtol=1e-6)
+    assert y.tolist() == [*range(10), 0, 1]
+
+
+def test_real_mnist(corpora, idx):
+    x, y = idx.read_mnist(corpora / "mnist", "t10k")
+    assert (x.shape, y[:5].tolist(), round(float(x.mean()), 4)) == ((10_000, 784), [7, 2, 1, 0, 4], 0.1325)
+
+
+MISTAKES = {
+    "magic": (b"\0\0\x0d\x03", "is no idx file of bytes with 3 axes: it begins with 00 00 0d 03, not 00 00 08 03"),
+    "axes": (b"\0\0\x08\x01", "is no idx file of bytes with 3 axes"),
+    "empty": (b"", "it begins with nothing, not"),
+    "short": (bytes((0, 0, 8, 3)) + struct.pack(">3I", 2, 28, 28) + b"x" * 5, "says that it has 1568 bytes of 2 × 28"),
+    "huge": (bytes((0, 0, 8, 3)) + b"\xff" * 12, "and has 0"),
+    "gzip": (gzip.compress(b"x" * 1000)[:-20], "is cut short"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_files_that_are_no_idx(idx, tmp_path, name):
+    data, sentence = MISTAKES[name]
+    (tmp_path / "file").write_bytes(data)
+    with pytest.raises(KernelamError, match=sentence):
+        idx.read_idx(tmp_path / "file", 3)
+
+
+def test_sets_that_do_not_fit(idx, tmp_path):
+    with pytest.raises(KernelamError, match=r"no such file .*train-images-idx3-ubyte"):
+        idx.read_mnist(tmp_path, "train")
+    write_mnist(tmp_path)
+    (tmp_path / "train-labels-idx1-ubyte").write_bytes(idx_bytes(np.zeros(5, np.uint8)))
+    with pytest.raises(KernelamError, match=r"has 12 images, .* 5 labels"):
+        idx.read_mnist(tmp_path, "train")
+    (tmp_path / "train-labels-idx1-ubyte").write_bytes(idx_bytes(np.full(12, 10, np.uint8)))
+    with pytest.raises(KernelamError, match="are not 28 × 28 images of ten digits"):
+        idx.read_mnist(tmp_path, "train")
+
+
+@given(data=st.binary(max_size=80), axes=st.integers(1, 3))
+def test_no_bytes_end_in_anything_but_a_sentence(tmp_path_factory, data, axes):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(HERE))
+        idx = importlib.import_module("idx")
+    path = tmp_path_factory.mktemp("idx") / "file"
+    for some in (data, bytes((0, 0, 8, axes)) + data):
+        path.write_bytes(some)
+        with suppress(KernelamError):
+            assert idx.read_idx(path, axes).ndim == axes
+
+
+def test_cifar(idx, tmp_path):
+    rows = np.random.default_rng(0).integers(10, size=(3, 3073)).astype(np.uint8)
+    (tmp_path / "batch.bin").write_bytes(rows.tobytes())
+    x, y = idx.read_cifar(tmp_path / "batch.bin")
+    np.testing.assert_allclose(x, rows[:, 1:] / 255, rtol=1e-6)
+    assert y.tolist() == rows[:, 0].tolist()
+    for data, sentence in ((rows.tobytes()[:-1], "no multiple of 3073"), (b"\x0a" * 3073, "has no class below 10")):
+        (tmp_path / "batch.bin").write_bytes(data)
+        with pytest.raises(KernelamError, match=sentence):
+            idx.read_cifar(tmp_path / "batch.bin")
+
+
+def prepare(root: Path, cwd: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(HERE / "prepare.py"), *args, "data", "exp/ali"]
+    return subprocess.run(command, cwd=cwd, env={"PYTHONPATH": str(root)}, capture_output=True, text=True, timeout=300)
+
+
+def test_images_are_trained_on_classified_and_reported(root, tmp_path, kernelam):
+    done = prepare(root, tmp_path, "--binary")
+    assert done.returncode == 0, done.stderr
+    places = ["data/train", "data/heldout", "data/lang", "exp/ali_train", "exp/ali_heldout"]
+    train = ["--basis", 30, "--splice", 0, "--scaling", "shared", "--penalty", 0.1, *places, "exp/pursuit"]
+    assert kernelam("train", "pursuit", *train, cwd=tmp_path).returncode == 0
+    assert kernelam("score", "classes", "data/heldout", "exp/pursuit/decode_heldout", cwd=tmp_path).returncode == 0
+    more = ["--tuned-on", "exp/pursuit/decode_heldout", "data/test", "exp/pursuit/decode_test"]
+    scored = kernelam("score", "classes", *more, cwd=tmp_path)
+    assert scored.returncode == 0, scored.stderr
+    result = json.loads((tmp_path / "exp/pursuit/decode_test/scoring_kaldi/result.json").read_text())
+    assert (result["units"], result["utterances"], result["ref_words"]) == ("classes", 397, 397)
+    assert result["rate"] < 0.2
+    frames = kernelam("score", "frames", "data/test", "exp/ali_test", "exp/pursuit", cwd=tmp_path).stdout
+    assert f"| {100 * result['rate']:.2f} |" in frames  # an image is a frame
+    report = ["report", "--title", "T", "--tuned", "heldout", "--baseline", "exp/pursuit", "exp/pursuit"]
+    assert kernelam(*report, cwd=tmp_path).returncode == 0
+    assert "| system | heldout error % | test error % |" in (tmp_path / "RESULTS.md").read_text()
+
+
+def test_what_is_not_there_is_a_sentence(root, tmp_path):
+    for args in (("--task", "mnist", "--corpus", "nowhere"), ("--task", "cifar"), ("--task", "other")):
+        done = prepare(root, tmp_path, *args)
+        assert (done.returncode, len(done.stderr.splitlines())) == (1, 1), done.stderr
+    assert not list(tmp_path.iterdir())
