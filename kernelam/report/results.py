@@ -18,7 +18,8 @@ from kernelam.report.tables import NONE, Table, spread
 from kernelam.scoring.bootstrap import bootstrap, compare
 
 LAYOUTS = "The tables of may2017"
-RATES = {"words": "WER", "characters": "CER", "classes": "error"}
+CLASSES = "classes"  # the units of what was classified, not decoded
+RATES = {"words": "WER", "characters": "CER", CLASSES: "error"}
 
 
 @dataclass(frozen=True)
@@ -138,21 +139,23 @@ def _check_units(runs: list[Run]) -> None:
 
 
 def _errors(experiments: list[Experiment], reference: Experiment, sets: tuple[str, str], rate: str) -> Table:
-    rows = []
+    rows, decoded = [], _units(reference[0]) != CLASSES
     for runs in experiments:
         words = [run.words for run in runs]
         interval = bootstrap(words).interval
         span = f"{100 * interval[0]:.2f} – {100 * interval[1]:.2f}" if interval else NONE
         p = "" if runs is reference else f"{compare([run.words for run in reference], words).p:.4f}"
-        weights = "; ".join(map(_weights, runs))
         rates = [
             spread([100 * run.dev["rate"] for run in runs], ".2f"),
             spread([100 * run.test["rate"] for run in runs], ".2f", bold=True),
         ]
-        oracle = spread([100 * run.test["oracle"]["rate"] for run in runs], ".2f")
-        rows.append([named(runs), *rates, span, p, weights, oracle])
+        tuned = []
+        if decoded:
+            oracle = spread([100 * run.test["oracle"]["rate"] for run in runs], ".2f")
+            tuned = ["; ".join(map(_weights, runs)), oracle]
+        rows.append([named(runs), *rates, span, p, *tuned])
     header = ["system", *(f"{name} {rate} %" for name in sets), "95 % interval", "p"]
-    header += ["LM weight, penalty", f"{sets[1]} oracle %"]
+    header += ["LM weight, penalty", f"{sets[1]} oracle %"] if decoded else []
     return Table(header, rows)
 
 
@@ -174,12 +177,16 @@ def _notes(experiments: list[Experiment], reference: Experiment, sets: tuple[str
         if any(", rate by " in named(runs) for runs in experiments)
         else ""
     )
-    return (
+    weights = (
         f"{rate} is the share of errors in {units}. LM weight and word insertion penalty are tuned on {dev} and applied"
-        f" to {test}; the oracle has them chosen on {test} itself, for comparison only. Intervals are 95 % bootstrap"
-        f" intervals over {first.test['utterances']} utterances, p is that of a paired bootstrap test against"
-        f" {named(reference)} ({first.test['replicates']:,} replicates).{seeds} There are {first.dev['ref_words']:,}"
-        f" {units} in {dev}, {first.test['ref_words']:,} in {test}.{rule}"
+        f" to {test}; the oracle has them chosen on {test} itself, for comparison only."
+    )
+    if units == CLASSES:
+        weights = f"Errors are those of {units}. Models are chosen on {dev}, {test} is only reported."
+    return (
+        f"{weights} Intervals are 95 % bootstrap intervals over {first.test['utterances']} utterances, p is that of a"
+        f" paired bootstrap test against {named(reference)} ({first.test['replicates']:,} replicates).{seeds} There are"
+        f" {first.dev['ref_words']:,} {units} in {dev}, {first.test['ref_words']:,} in {test}.{rule}"
     )
 
 

@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# Images: random features, networks and pursued bases on MNIST, CIFAR-10, or digits that come with scikit-learn.
+# Usage: ./run.sh [options]
+# e.g.: ./run.sh --task mnist --corpus /corpora/mnist
+# Without --stage, what is current is skipped; with it, everything from that stage on is done again.
+set -euo pipefail
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/utils/options.sh"
+
+stage=            # the first stage to run, whether or not its results are current
+stop_stage=9      # the last stage to run
+nj=2              # models that are trained side by side, each in one thread; results do not depend on it
+task=digits       # what conf/<task>.sh has the sizes of: digits, mnist, cifar
+binary=false      # two classes, the first five against the others (kubo2012)
+corpus=           # the folder of the files of MNIST (idx) or CIFAR-10 (binary version)
+device=cpu        # where models are trained: cpu or cuda
+seed=1            # of the models
+
+parse_options "$@"
+usage 0
+[[ -z $corpus ]] || corpus=$(readlink -f "$corpus")
+cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
+. ./path.sh local/mnist/requirements.txt
+. ./cmd.sh
+. utils/stages.sh
+need "conf/$task.sh"
+# shellcheck source=conf/mnist.sh
+. "conf/$task.sh"
+name=$task$([[ $binary == false ]] || echo -binary)
+data=data/$name exp=exp/$name sources=()
+[[ $task == digits ]] || sources=(--in="${corpus:?--corpus is needed: the folder with the files of $task}")
+
+if stage 0 "images: an utterance of one frame each"; then
+    options=(--task "$task" ${corpus:+--corpus "$corpus"})
+    [[ $binary == false ]] || options+=(--binary)
+    once --in=local/mnist "${sources[@]}" --out="$data"/{train,heldout,test,lang} --out="$exp"/ali_{train,heldout,test} -- \
+        local/mnist/prepare.sh "${options[@]}" "$data" "$exp/ali"
+fi
+
+# All models see pixels times one number, and choose on heldout images.
+train_model() {  # train_model SCRIPT NAME OPTIONS…
+    local script=$1 dir=$exp/$2
+    shift 2
+    once --in="$data"/{train,heldout} --in="$exp"/ali_{train,heldout} \
+        --out="$dir"/{model.safetensors,ali_train_pdf.counts,final.mdl,tree,phones.txt,model.json} -- \
+        "steps/$script" --cmd "$cuda_cmd" --device "$device" --seed "$seed" --num-threads 1 --splice 0 --scaling shared \
+        "$@" "$data/train" "$data/heldout" "$data/lang" "$exp/ali_train" "$exp/ali_heldout" "$dir"
+}
+
+running=()
+side_by_side() {  # side_by_side SCRIPT NAME OPTIONS…: train_model, at most nj at once
+    if ((${#running[@]} >= nj)); then
+        wait "${running[0]}"
+        running=("${running[@]:1}")
+    fi
+    train_model "$@" &
+    running+=($!)
+}
+
+if stage 5 "random Fourier features"; then
+    side_by_side train_kernel.sh kernel --num-features "$features" --bandwidth "$bandwidths" --rates "$kernel_rates" \
+        --search-frames "$search" --max-epochs "$epochs"
+fi
+if stage 6 "network"; then
+    side_by_side train_dnn.sh dnn --layers "$layers" --width "$width" --rates "0.05 0.1 0.2" --search-frames "$search" \
+        --max-epochs "$epochs"
+fi
+if stage 7 "log-linear models: linear, of random images, and of pursued bases"; then
+    side_by_side train_pursuit.sh linear --kernel polynomial:1 --method nystrom --basis "$pixels" --first "$pixels" \
+        --penalty "$penalties"
+    for method in nystrom joint orthogonal; do
+        side_by_side train_pursuit.sh $method --method $method --basis "$basis" --bandwidth "$bandwidths" \
+            --penalty "$penalties"
+    done
+fi
+for job in "${running[@]}"; do wait "$job"; done
+
+models=("$exp"/{kernel,dnn,linear,nystrom,joint,orthogonal})
+if stage 8 "classes of heldout and test images"; then
+    for dir in "${models[@]}"; do
+        for x in heldout test; do
+            tuning=()
+            [[ $x == heldout ]] || tuning=(--tuned-on "$dir/decode_heldout")
+            once --in="$data/$x" --in="$dir"/{model.safetensors,model.json} --out="$dir/decode_$x/scoring_kaldi" -- \
+                kernelam score classes --device "$device" "${tuning[@]}" "$data/$x" "$dir/decode_$x"
+        done
+    done
+fi
+
+if stage 9 "report"; then
+    kernelam report --title "$name" --tuned heldout --baseline "$exp/nystrom" --output "$exp/RESULTS.md" "${models[@]}"
+    cat "$exp/RESULTS.md"
+fi

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Images as Kaldi directories: <data>/{train,heldout,test,lang} and <ali>_{train,heldout,test}.
+# Usage: local/mnist/prepare.sh [--task digits|mnist|cifar] [--corpus <dir>] [--binary] <data> <ali>
+# e.g.: local/mnist/prepare.sh --task mnist --corpus /corpora/mnist data exp/ali
+set -euo pipefail
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../../utils/script.sh"
+
+pass_on 2 "$@"
+export PYTHONPATH=$root${PYTHONPATH:+:$PYTHONPATH}
+exec python "$root/local/mnist/prepare.py" "$@"
