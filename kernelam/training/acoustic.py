@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
@@ -180,11 +181,17 @@ def _fit(setup: Setup, plan: Plan) -> tuple[GradientModel, list[dict[str, Any]]]
     remove_model(setup.folder)
     seconds = setup.clock.seconds
     untrained = evaluate(model, setup.heldout, options.metric)  # not the search's: a bottleneck starts at random
+    if not math.isfinite(untrained[options.metric]):
+        raise KernelamError(
+            f"the heldout {options.metric} is not finite where training starts, pre-training has diverged:"
+            f" try lower {options.gentler}"
+        )
     first = {"epoch": 0, "search": found.trials, "prepared": prepared, **untrained, "seconds": seconds}
     epochs = fit(model, setup.train, setup.heldout, options, best["rate"], first, *place)
     if not any(row["kept"] for row in epochs[1:]):
         raise KernelamError(
-            f"every epoch ended with a heldout {options.metric} above that of the untrained model: try lower --rates"
+            f"every epoch ended with a heldout {options.metric} above that of the untrained model:"
+            f" try lower {options.gentler}"
         )
     return model, epochs
 

@@ -118,9 +118,10 @@ def _check(found: Found, options: TrainingOptions) -> None:
     best, untrained = found.trials[0][options.metric], found.untrained[options.metric]
     if best is None or not best < untrained:
         rates = ", ".join(f"{rate:g}" for rate in options.rates)
+        l2s = f" with l2 {', '.join(f'{l2:g}' for l2 in options.l2s)}" if any(options.l2s) else ""
         raise KernelamError(
-            f"no learning rate of {rates} lowered the heldout {options.metric} of the untrained model, {untrained:.3f}:"
-            f" try {'higher' if best == untrained else 'lower'} --rates"
+            f"no learning rate of {rates}{l2s} lowered the heldout {options.metric} of the untrained model,"
+            f" {untrained:.3f}: try {'higher --rates' if best == untrained else f'lower {options.gentler}'}"
         )
 
 

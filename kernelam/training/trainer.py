@@ -51,6 +51,11 @@ class TrainingOptions:
         if any(self.momenta) and self.optimiser != "sgd":
             raise KernelamError(f"--momentum is that of sgd, not of {self.optimiser}")
 
+    @property
+    def gentler(self) -> str:
+        """What to lower where training diverges."""
+        return " or ".join(["--rates", *["--l2"] * any(self.l2s), *["--momentum"] * any(self.momenta)])
+
     def chosen(self, l2: float, momentum: float) -> "TrainingOptions":
         return replace(self, l2s=(l2,), momenta=(momentum,))
 

@@ -155,3 +155,21 @@ def test_a_coordinate_that_never_changes_in_training_is_left_out_whatever_its_va
     assert inputs.scale[1] == inputs.scale[2] == 1.0
     np.testing.assert_allclose(inputs.mean, x.astype(np.float64).mean(axis=0), rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(inputs.scale[0], 1.0 / x[:, 0].astype(np.float64).std(), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ("--l2 1e6", "above that of the untrained model: try lower --rates or --l2"),
+        ("--rates 1e6 --momentum 0.9", "above that of the untrained model: try lower --rates or --momentum"),
+        (
+            "--rates '0.1 0.2' --l2 '1000 2000'",
+            "no learning rate of 0.1, 0.2 with l2 1000, 2000 lowered .* try lower --rates or --l2",
+        ),
+        ("--layers 3 --activation relu --rates 1e6", "is not finite where training starts, pre-training has diverged"),
+        ("--layers 3 --activation relu --rates 1e19", "pre-training diverged in layer 2 of 3: try lower --rates"),
+    ],
+)
+def test_what_diverges_says_which_options_to_lower(made, tmp_path, options, sentence):
+    with pytest.raises(KernelamError, match=sentence):
+        train(made, tmp_path / "model", options, "dnn")
