@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from kernelam.errors import KernelamError
-from kernelam.files import alone_in
+from kernelam.files import alone_in, replacing
 from kernelam.frames.batches import Batches
 from kernelam.frames.store import FrameStore
 from kernelam.frontend.pipeline import Pipeline
@@ -36,8 +36,9 @@ from kernelam.training.trainer import TrainingOptions, fit
 
 UNFINISHED = (
     *("checkpoint.safetensors", "search.json", "selection.safetensors", "pretraining.safetensors", "seconds.json"),
-    *("posteriors.*.table", ".*.partial"),
+    *("selection.new.json", "posteriors.*.table", ".*.partial"),
 )
+SELECTED = "selection.new.json"  # what becomes selection.json when training ends
 HELDOUT = ("ce", "perplexity", "entropy", "erll", "accuracy", "frame_error")
 
 
@@ -141,6 +142,8 @@ def _train(
         **seen.record,
         "seed": options.seed,
     }
+    remove_model(given.folder)  # of an earlier training, which one that fails leaves
+    _write_stories(given.folder, epochs)
     seen.save(given.folder)
     save_model(given.folder, model, about, states)
     _clean(given.folder)
@@ -176,9 +179,8 @@ def _fit(setup: Setup, plan: Plan) -> tuple[GradientModel, list[dict[str, Any]]]
     setup = replace(setup, options=options)
     model = build(best[plan.variants.name])
     model.initialise(options.seed)
-    (setup.folder / "selection.json").unlink(missing_ok=True)  # of an earlier model
+    (setup.folder / SELECTED).unlink(missing_ok=True)  # of a training that was killed
     model = plan.refine(setup, model, best["rate"])
-    remove_model(setup.folder)
     seconds = setup.clock.seconds
     untrained = evaluate(model, setup.heldout, options.metric)  # not the search's: a bottleneck starts at random
     if not math.isfinite(untrained[options.metric]):
@@ -194,6 +196,15 @@ def _fit(setup: Setup, plan: Plan) -> tuple[GradientModel, list[dict[str, Any]]]
             f" try lower {options.gentler}"
         )
     return model, epochs
+
+
+def _write_stories(folder: Path, epochs: list[dict[str, Any]]) -> None:
+    """epochs.jsonl, and selection.json where features were selected."""
+    with replacing(folder / "epochs.jsonl", "w") as stream:
+        stream.writelines(json.dumps(row, allow_nan=False) + "\n" for row in epochs)
+    (folder / "selection.json").unlink(missing_ok=True)
+    if (folder / SELECTED).exists():
+        (folder / SELECTED).rename(folder / "selection.json")
 
 
 def _clean(folder: Path) -> None:

@@ -117,6 +117,19 @@ def test_a_model_whose_states_have_changed_is_trained_again(made, tmp_path):
         (made / "ali/final.mdl").write_bytes(stored)
 
 
+@pytest.mark.parametrize("failing", ["--l2 1e6", "--l2 1e6 --rates '0.1 0.2'", "--selection 3 --l2 1e6"])
+def test_a_training_that_fails_leaves_the_model_and_its_story(made, tmp_path, failing):
+    folder = tmp_path / "model"
+    train(made, folder, "--selection 3")
+    whole = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert {"epochs.jsonl", "selection.json", "class_means.safetensors"} <= whole.keys()
+    with pytest.raises(KernelamError, match="try lower --rates or --l2"):
+        train(made, folder, failing)
+    assert whole.items() <= {path.name: path.read_bytes() for path in folder.iterdir()}.items()
+    train(made, folder, "")
+    assert {path.name for path in folder.iterdir()} == whole.keys() - {"selection.json"}
+
+
 def test_epochs_are_judged_against_where_training_starts(made, tmp_path, monkeypatch):
     """With a bottleneck that is a random place, another one once features have been selected."""
     real, seen = acoustic.fit, []
