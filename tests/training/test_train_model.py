@@ -1,7 +1,10 @@
 """The command from data directories to a model directory: what is refused first, and what is left behind."""
 
 import json
+import multiprocessing
+import os
 import shlex
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -186,3 +189,43 @@ def test_a_coordinate_that_never_changes_in_training_is_left_out_whatever_its_va
 def test_what_diverges_says_which_options_to_lower(made, tmp_path, options, sentence):
     with pytest.raises(KernelamError, match=sentence):
         train(made, tmp_path / "model", options, "dnn")
+
+
+def dying(made: Path, folder: Path, options: str, last: int) -> None:
+    """Train, as a process that is killed when it is about to move its file number `last` into its place."""
+    left = [last]
+
+    def sync(handle: int) -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    os.fsync = sync  # type: ignore[assignment]
+    train(made, folder, options, "dnn")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--layers 3 --rates '0.1 0.5' --momentum 0.5 --dropout '0.1 0.2'",
+        "--layers 3 --activation sigmoid --pretraining rbm --rbm-epochs 2 --optimiser adamw --schedule average",
+    ],
+)
+def test_networks_whose_training_is_killed_end_where_they_would_have(made, tmp_path, monkeypatch, options):
+    """Killed in pre-training, search, epochs and at the end."""
+    whole, writes, options = tmp_path / "whole", [], f"--max-epochs 2 {options}"
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", writes.append)
+        train(made, whole, options, "dnn")
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(["kernelam.training.dnn", "click.testing"])
+    for number in (2, *range(4, len(writes), 4), len(writes)):
+        folder = tmp_path / f"killed{number}"
+        process = processes.Process(target=dying, args=(made, folder, options, number))
+        process.start()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+        assert not (folder / "model.json").exists()
+        train(made, folder, options, "dnn")
+        assert (folder / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes(), number
+        assert sorted(os.listdir(folder)) == sorted(os.listdir(whole)), number
