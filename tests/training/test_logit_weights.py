@@ -140,3 +140,19 @@ def test_labels_that_are_always_found_end_with_finite_weights():
     weights = fit_weights(heldout(logits, labels).derivatives, 2)
     assert np.isfinite(weights).all()
     assert naive_loss(weights, logits, labels) < 1e-9
+
+
+def test_a_weight_that_comes_close_to_zero_is_not_in_the_way_of_the_others():
+    """Problems on which steps were cut off again and again by a weight of 1e-11, far from the solution."""
+    rng = np.random.default_rng(0)
+    for trial in range(1767):
+        count = int(rng.integers(2, 7))
+        root = rng.standard_normal((count, count)) + rng.uniform(0, 3) * rng.standard_normal((count, 1))
+        H = root @ root.T / count + 1e-3 * np.eye(count)
+        b = rng.standard_normal(count) * rng.uniform(0, 3)
+        if trial in (1642, 1753, 1766):
+            a = fit_weights(lambda a, H=H, b=b: (0.5 * a @ H @ a - b @ a, H @ a - b, H), count)
+            gradient = H @ a - b
+            assert (a >= 0).all()
+            assert (gradient > -1e-5).all()
+            assert (np.abs(a * gradient) < 1e-5).all()
