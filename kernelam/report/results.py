@@ -15,7 +15,7 @@ from kernelam.report.layouts import Layouts, layouts
 from kernelam.report.published import Published
 from kernelam.report.ridge import ridge_tables
 from kernelam.report.tables import NONE, Table, spread
-from kernelam.scoring.bootstrap import bootstrap, compare
+from kernelam.scoring.bootstrap import bootstrap, check_same_references, compare
 
 LAYOUTS = "The tables of may2017"
 RATES = {"words": "WER", "characters": "CER"}
@@ -82,10 +82,13 @@ def read_results(
     be files of figures that an earlier report has kept; run NAME of such a FILE is FILE/NAME."""
     experiments = experiments_of(read_runs(folders, sets))
     place = baseline.resolve()
-    reference = next((runs for runs in experiments if place in (run.folder.resolve() for run in runs)), None)
-    if reference is None:
+    found = [runs for runs in experiments if place in (run.folder.resolve() for run in runs)]
+    if not found:
         raise KernelamError(f"the baseline {baseline} is none of the experiments that are reported")
-    _check_units([run for runs in experiments for run in runs])
+    if len(found) > 1:
+        raise KernelamError(f"there are {len(found)} experiments called {baseline}: make another one the baseline")
+    (reference,) = found
+    _check_alike([run for runs in experiments for run in runs], sets)
     return Results(title, experiments, reference, sets, failures or {}, published)
 
 
@@ -128,13 +131,23 @@ def _units(run: Run) -> str:
     return str(run.test.get("units", "words"))
 
 
-def _check_units(runs: list[Run]) -> None:
+def _check_alike(runs: list[Run], sets: tuple[str, str]) -> None:
+    """All were scored in the same units on the same references."""
     first = runs[0]
-    for run in runs:
+    for run in runs[1:]:
         if _units(run) != _units(first):
             raise KernelamError(
                 f"{first.folder} was scored in {_units(first)}, {run.folder} in {_units(run)}: score both alike"
             )
+        if run.dev["ref_words"] != first.dev["ref_words"]:
+            raise KernelamError(
+                f"{sets[0]} has {first.dev['ref_words']} {_units(run)} where {first.folder} was scored,"
+                f" {run.dev['ref_words']} where {run.folder} was: score both alike"
+            )
+        try:
+            check_same_references(first.words, run.words)
+        except KernelamError as error:
+            raise KernelamError(f"{first.folder} and {run.folder}: {error}") from None
 
 
 def _errors(experiments: list[Experiment], reference: Experiment, sets: tuple[str, str], rate: str) -> Table:
