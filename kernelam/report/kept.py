@@ -9,7 +9,7 @@ from typing import Any
 from kernelam.errors import KernelamError
 from kernelam.files import replacing
 from kernelam.records import read_record
-from kernelam.report.experiments import Experiment, Run
+from kernelam.report.experiments import Experiment, Run, check_result, whole
 from kernelam.scoring.alignment import ErrorCounts
 from kernelam.scoring.wer import WerResult
 
@@ -39,23 +39,19 @@ def read_kept(path: Path, sets: tuple[str, str]) -> list[Run]:
     told = read_record(path, "there is no such file of results")
     if told.get("format") != FORMAT:
         raise KernelamError(f"{path} is no file of results that kernelam report has written beside its tables")
-    if tuple(told.get("sets", ())) != sets:
-        raise KernelamError(
-            f"{path} has weights tuned and results reported on {' and '.join(map(str, told.get('sets', ())))},"
-            f" not on {' and '.join(sets)}"
-        )
-    try:
+    with whole(path):
+        if tuple(told["sets"]) != sets:
+            raise KernelamError(
+                f"{path} has weights tuned and results reported on {' and '.join(map(str, told['sets']))},"
+                f" not on {' and '.join(sets)}"
+            )
         return [_run(path, **figures) for figures in told["runs"]]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise KernelamError(f"{path} is damaged: {error}") from None
 
 
 def _figures(run: Run) -> dict[str, Any]:
     counts = {utt: astuple(one) for utt, one in run.words.utterances.items()}
     told = {name: _stripped(getattr(run, name)) for name in ("about", "dev", "test", "cost")}
-    key, seeds = run.identity
-    identity = [key.replace(str(run.folder.resolve()), run.folder.name), seeds]  # of a model that is one of its own
-    return {"name": run.folder.name, "identity": identity, **told, "utterances": counts}
+    return {"name": run.folder.name, "identity": run.identity, **told, "utterances": counts}
 
 
 def _stripped(value: Any) -> Any:
@@ -67,4 +63,10 @@ def _stripped(value: Any) -> Any:
 def _run(path: Path, name: str, identity: tuple[str, list[Any]], utterances: dict[str, list[int]], **told: Any) -> Run:
     key, seeds = identity
     words = WerResult({utt: ErrorCounts(*map(int, counts)) for utt, counts in utterances.items()})
-    return Run(path / name, identity=(str(key), list(seeds)), words=words, kept=True, **told)
+    if not utterances:
+        raise ValueError(f"{name} has no utterances")
+    run = Run(path / name, identity=(str(key), list(seeds)), words=words, kept=True, **told)
+    run.check_model()
+    for result in (run.dev, run.test):
+        check_result(result)
+    return run
