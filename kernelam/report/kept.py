@@ -14,16 +14,22 @@ from kernelam.scoring.alignment import ErrorCounts
 from kernelam.scoring.wer import WerResult
 
 FORMAT = "kernelam results 1"
+HEAD = f'{{"format": "{FORMAT}"'
 LEFT_OUT = ("command", "confusions", "files", "folder", "tuned_on")  # what only the directory itself needs
+
+
+def check_place(path: Path) -> None:
+    """Refuse to write figures over a file of something else."""
+    if path.exists() and not (path.is_file() and path.read_bytes().startswith(HEAD.encode())):
+        raise KernelamError(f"{path} is no file of results, and would be lost: write the tables to another --output")
 
 
 def write_kept(path: Path, sets: tuple[str, str], experiments: Iterable[Experiment]) -> None:
     """Everything that tables, intervals and paired tests are made of, the errors of every utterance among it."""
     runs = [_figures(run) for runs in experiments for run in runs]
     with replacing(path, "w") as stream:
-        heads = {"format": FORMAT, "sets": sets}
         rows = ",\n".join(json.dumps(run, separators=(",", ":"), ensure_ascii=False) for run in runs)
-        stream.write(f'{json.dumps(heads)[:-1]}, "runs": [\n{rows}\n]}}\n')
+        stream.write(f'{HEAD}, "sets": {json.dumps(sets)}, "runs": [\n{rows}\n]}}\n')
 
 
 def read_runs(places: Iterable[Path], sets: tuple[str, str]) -> list[Run]:

@@ -10,7 +10,7 @@ from typing import Any
 from kernelam.errors import KernelamError
 from kernelam.files import replacing
 from kernelam.report.experiments import Experiment, Run, experiments_of, named
-from kernelam.report.kept import read_runs, write_kept
+from kernelam.report.kept import check_place, read_runs, write_kept
 from kernelam.report.layouts import Layouts, layouts
 from kernelam.report.published import Published
 from kernelam.report.ridge import ridge_tables
@@ -104,8 +104,14 @@ def write_results(
     """Write a Markdown page: error rates with their conditions, what training cost, and the tables of the papers; and
     beside it a file of the figures that it was made of."""
     results = read_results(title, folders, baseline, sets, failures, published)
+    write_tables(path, results)
+    return results
+
+
+def tables(results: Results) -> str:
+    """The page in Markdown."""
     sections = [
-        f"# {title}",
+        f"# {results.title}",
         results.errors.markdown,
         results.notes,
         "## Training",
@@ -113,18 +119,26 @@ def write_results(
         results.costs,
     ]
     if results.layouts.note:
-        tables = (f"### {name}\n\n{table.markdown}" for name, table in results.layouts.tables)
-        sections += [f"## {LAYOUTS}", results.layouts.note, *tables]
+        told_there = (f"### {name}\n\n{table.markdown}" for name, table in results.layouts.tables)
+        sections += [f"## {LAYOUTS}", results.layouts.note, *told_there]
     for name, note, told in ridge_tables(results.experiments):
         sections += [f"## {name}", told.markdown, note]
     sections += ["## Conditions", "\n".join(f"- {line}" for line in results.conditions)]
-    if failures:
-        logs = ("\n".join([f"{name}:", "", *(f"    {line}" for line in lines)]) for name, lines in failures.items())
+    if results.failures:
+        logs = (
+            "\n".join([f"{name}:", "", *(f"    {line}" for line in lines)]) for name, lines in results.failures.items()
+        )
         sections += ["## Failed", *logs]
+    return "\n\n".join(sections) + "\n"
+
+
+def write_tables(path: Path, results: Results) -> None:
+    """Markdown, and the figures it was made of beside it."""
+    text, kept = tables(results), path.with_suffix(".json")
+    check_place(kept)
     with replacing(path, "w") as stream:
-        stream.write("\n\n".join(sections) + "\n")
-    write_kept(path.with_suffix(".json"), sets, results.experiments)
-    return results
+        stream.write(text)
+    write_kept(kept, results.sets, results.experiments)
 
 
 def _units(run: Run) -> str:

@@ -448,3 +448,24 @@ def test_combinations_of_crossed_seeds_are_one_row(tmp_path: Path) -> None:
     crossed = [both("one", ("a_1", "b_2"), [1, 2]), both("two", ("a_1", "b_1"), 1)]
     (runs,) = write_results(tmp_path / "RESULTS.md", "A title", crossed, crossed[0]).experiments
     assert [run.folder.name for run in runs] == ["two", "one"]
+
+
+def test_a_page_that_cannot_be_made_leaves_what_an_earlier_report_wrote(tmp_path: Path, kernelam) -> None:
+    folder = seeded(tmp_path / "model", 1)
+    names = ("RESULTS.md", "RESULTS.json", "report.html")
+    command = ("report", "--title", "T", "--baseline", folder, "--output", tmp_path / "RESULTS.md", folder)
+    assert kernelam(*command).returncode == 0
+    before = [(tmp_path / name).stat().st_mtime_ns for name in names]
+    (folder / "epochs.jsonl").write_text("{")
+    failed = kernelam(*command)
+    assert failed.returncode == 1
+    assert failed.stderr.startswith(f"kernelam report: {folder}/epochs.jsonl is damaged: ")
+    assert [(tmp_path / name).stat().st_mtime_ns for name in names] == before
+
+
+def test_figures_are_not_written_over_something_else(tmp_path: Path, folders: list[Path]) -> None:
+    (tmp_path / "bench.json").write_text('{"seconds": 1}')
+    with pytest.raises(KernelamError, match=r"bench.json is no file of results, and would be lost"):
+        write_results(tmp_path / "bench.md", "A title", folders, folders[0])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.json", "dnn", "gmm"]
+    assert (tmp_path / "bench.json").read_text() == '{"seconds": 1}'
