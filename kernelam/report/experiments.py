@@ -177,6 +177,15 @@ def named(runs: Experiment) -> str:
     return system(*(run.about for run in runs))
 
 
+def names(experiments: Sequence[Experiment]) -> list[str]:
+    """Of each; those that others have too, as of models that differ in how they were trained, with the directory."""
+    found = [named(runs) for runs in experiments]
+    return [
+        f"{name} ({runs[0].folder.name})" if found.count(name) > 1 else name
+        for name, runs in zip(found, experiments, strict=True)
+    ]
+
+
 def system(*abouts: dict[str, Any]) -> str:
     """What a model is, in a few words; of several that differ in their seeds, with ranges of what was found."""
     about = abouts[0]

@@ -9,7 +9,7 @@ from typing import Any
 
 from kernelam.errors import KernelamError
 from kernelam.files import replacing
-from kernelam.report.experiments import Experiment, Run, experiments_of, named
+from kernelam.report.experiments import Experiment, Run, experiments_of, named, names
 from kernelam.report.kept import check_place, read_runs, write_kept
 from kernelam.report.layouts import Layouts, layouts
 from kernelam.report.published import Published
@@ -166,7 +166,7 @@ def _check_alike(runs: list[Run], sets: tuple[str, str]) -> None:
 
 def _errors(experiments: list[Experiment], reference: Experiment, sets: tuple[str, str], rate: str) -> Table:
     rows = []
-    for runs in experiments:
+    for name, runs in zip(names(experiments), experiments, strict=True):
         words = [run.words for run in runs]
         interval = bootstrap(words).interval
         span = f"{100 * interval[0]:.2f} – {100 * interval[1]:.2f}" if interval else NONE
@@ -177,7 +177,7 @@ def _errors(experiments: list[Experiment], reference: Experiment, sets: tuple[st
             spread([100 * run.test["rate"] for run in runs], ".2f", bold=True),
         ]
         oracle = spread([100 * run.test["oracle"]["rate"] for run in runs], ".2f")
-        rows.append([named(runs), *rates, span, p, weights, oracle])
+        rows.append([name, *rates, span, p, weights, oracle])
     header = ["system", *(f"{name} {rate} %" for name in sets), "95 % interval", "p"]
     header += ["LM weight, penalty", f"{sets[1]} oracle %"]
     return Table(header, rows)
@@ -190,6 +190,7 @@ def _weights(run: Run) -> str:
 
 def _notes(experiments: list[Experiment], reference: Experiment, sets: tuple[str, str], rate: str, units: str) -> str:
     first, (dev, test) = experiments[0][0], sets
+    against = names(experiments)[experiments.index(reference)]
     seeds = (
         " Of several seeds there are the mean and the standard deviation; interval and p are of the mean."
         if any(len(runs) > 1 for runs in experiments)
@@ -205,17 +206,19 @@ def _notes(experiments: list[Experiment], reference: Experiment, sets: tuple[str
         f"{rate} is the share of errors in {units}. LM weight and word insertion penalty are tuned on {dev} and applied"
         f" to {test}; the oracle has them chosen on {test} itself, for comparison only. Intervals are 95 % bootstrap"
         f" intervals over {first.test['utterances']} utterances, p is that of a paired bootstrap test against"
-        f" {named(reference)} ({first.test['replicates']:,} replicates).{seeds} There are {first.dev['ref_words']:,}"
+        f" {against} ({first.test['replicates']:,} replicates).{seeds} There are {first.dev['ref_words']:,}"
         f" {units} in {dev}, {first.test['ref_words']:,} in {test}.{rule}"
     )
 
 
 def _training(experiments: list[Experiment]) -> Table:
     rows = []
-    for runs in (runs for runs in experiments if runs[0].trained):
+    for name, runs in zip(names(experiments), experiments, strict=True):
+        if not runs[0].trained:
+            continue
         heldout = [run.about["heldout"] for run in runs if run.about.get("heldout")]
         metrics = [
-            spread([one[name] for one in heldout], ".3f") if heldout else NONE for name in ("ce", "entropy", "erll")
+            spread([one[metric] for one in heldout], ".3f") if heldout else NONE for metric in ("ce", "entropy", "erll")
         ]
         metrics.append(spread([100 * one["frame_error"] for one in heldout], ".2f") if heldout else NONE)
         costs = [run.cost for run in runs if run.cost is not None]
@@ -230,7 +233,7 @@ def _training(experiments: list[Experiment]) -> Table:
             _mean(costs, "memory", 2**30, ".3g"),
         ]
         seeds = " ".join(str(run.about["seed"]) for run in runs)
-        rows.append([named(runs), *cost, *metrics, seeds])
+        rows.append([name, *cost, *metrics, seeds])
     header = ["system", "parameters", "frames", "epochs", "tuned on (configurations × frames)", "seconds"]
     header += ["Tflop", "memory, GiB"]
     return Table([*header, "heldout CE", "entropy", "ERLL", "frame error %", "seed"], rows)

@@ -469,3 +469,12 @@ def test_figures_are_not_written_over_something_else(tmp_path: Path, folders: li
         write_results(tmp_path / "bench.md", "A title", folders, folders[0])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.json", "dnn", "gmm"]
     assert (tmp_path / "bench.json").read_text() == '{"seconds": 1}'
+
+
+def test_systems_that_differ_in_their_training_alone_have_their_directory_beside_their_name(tmp_path: Path) -> None:
+    folders = [seeded(tmp_path / name, 1, settings={"name": name}) for name in ("sgd", "a|b")]
+    write_results(tmp_path / "RESULTS.md", "A title", folders, folders[1])
+    page = (tmp_path / "RESULTS.md").read_text()
+    for name in ("sgd", r"a\|b"):
+        assert page.count(f"| DNN, 4 × 1000 tanh ({name}) | ") == 2
+    assert "against DNN, 4 × 1000 tanh (a|b) (10,000 replicates)" in page
