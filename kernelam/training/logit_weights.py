@@ -7,10 +7,12 @@ import torch
 from torch import Tensor
 
 from kernelam.frames.batches import Batches
+from kernelam.memory import available
 from kernelam.models.combination import Combination
 
 KEPT = 2 << 30
-"""Bytes of logits, float32, that are kept in memory; if there are more, every Newton step computes them anew."""
+"""Bytes of logits, float32, that are kept in memory, or half of what is free; if there are more, every Newton step
+computes them anew."""
 
 BATCH = 512
 MAX_STEPS = 50
@@ -27,7 +29,7 @@ class HeldoutLogits:
     def __init__(self, model: Combination, frames: Batches, kept: int = KEPT) -> None:
         self.model, self.frames = model, frames
         size = 4 * len(model.members) * len(frames) * model.num_classes
-        self._kept = list(self._computed()) if size <= kept else None
+        self._kept = list(self._computed()) if size <= min(kept, available(frames.device) // 2) else None
 
     def _computed(self) -> Iterator[tuple[Tensor, Tensor]]:
         for x, labels in self.frames.in_order(BATCH):

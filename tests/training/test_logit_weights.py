@@ -26,6 +26,8 @@ class Members:
 
 
 class Frames:
+    device = "cpu"
+
     def __init__(self, labels: np.ndarray) -> None:
         self.labels = torch.from_numpy(labels)
 
@@ -97,12 +99,14 @@ def test_losses_of_the_members():
     np.testing.assert_allclose(heldout(logits, labels).losses(), expected, atol=1e-9)
 
 
-def test_what_does_not_fit_in_memory_is_computed_anew_with_the_same_result():
+def test_what_does_not_fit_in_memory_is_computed_anew_with_the_same_result(monkeypatch):
     logits, labels = problem(5, [1.0, 2.0], frames=1300)  # three batches
     kept, streamed = heldout(logits, labels), heldout(logits, labels, kept=logits.nbytes - 1)
     np.testing.assert_array_equal(fit_weights(kept.derivatives, 2), fit_weights(streamed.derivatives, 2))
     assert kept.model.passes == 1  # type: ignore[attr-defined]
     assert 3 <= streamed.model.passes <= 12  # type: ignore[attr-defined]
+    monkeypatch.setattr("kernelam.training.logit_weights.available", lambda _: 2 * logits.nbytes - 2)
+    assert heldout(logits, labels)._kept is None
 
 
 def test_equal_members_share_the_weight_and_are_no_worse_than_one():
