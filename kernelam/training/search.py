@@ -77,7 +77,9 @@ def search(
 
 
 def _axes(variants: Variants, options: TrainingOptions) -> dict[str, Sequence[float]]:
-    return {variants.name: variants.values, "l2": options.l2s, "momentum": options.momenta, "rate": options.rates}
+    """Each value once, however often it is given."""
+    axes = {variants.name: variants.values, "l2": options.l2s, "momentum": options.momenta, "rate": options.rates}
+    return {name: list(dict.fromkeys(values)) for name, values in axes.items()}
 
 
 def _configurations(variants: Variants, value: float, options: TrainingOptions) -> Iterator[dict[str, float]]:

@@ -285,6 +285,13 @@ def test_a_search_that_was_killed_goes_on(sets, tmp_path):
     assert tried[4:] == [3.0]
 
 
+def test_what_is_given_twice_is_tried_once(sets, tmp_path):
+    """As in a search that was killed between the two, which finds the second done."""
+    twice = replace(OPTIONS, rates=(2.0, 4.0, 2.0), l2s=(0.0, 0.0))
+    assert len(find(sets, twice, tmp_path, (1.0, 1.0)).trials) == 2
+    assert find(sets, replace(OPTIONS, rates=(4.0, 4.0)), tmp_path / "none").trials[0]["frames"] == 0
+
+
 def test_divergence_at_every_rate_is_a_sentence(sets, tmp_path):
     options = TrainingOptions(rates=(1e38, float("inf")), search_frames=600, batch=32)
     with pytest.raises(KernelamError, match=r"no learning rate of 1e\+38, inf lowered the heldout ce"):
