@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from kernelam.errors import KernelamError
-from kernelam.files import replacing
 from kernelam.records import read_record
 from kernelam.report.experiments import Experiment, Run, check_result, whole
 from kernelam.scoring.alignment import ErrorCounts
@@ -24,12 +23,11 @@ def check_place(path: Path) -> None:
         raise KernelamError(f"{path} is no file of results, and would be lost: write the tables to another --output")
 
 
-def write_kept(path: Path, sets: tuple[str, str], experiments: Iterable[Experiment]) -> None:
+def kept(sets: tuple[str, str], experiments: Iterable[Experiment]) -> str:
     """Everything that tables, intervals and paired tests are made of, the errors of every utterance among it."""
     runs = [_figures(run) for runs in experiments for run in runs]
-    with replacing(path, "w") as stream:
-        rows = ",\n".join(json.dumps(run, separators=(",", ":"), ensure_ascii=False) for run in runs)
-        stream.write(f'{HEAD}, "sets": {json.dumps(sets)}, "runs": [\n{rows}\n]}}\n')
+    rows = ",\n".join(json.dumps(run, separators=(",", ":"), ensure_ascii=False) for run in runs)
+    return f'{HEAD}, "sets": {json.dumps(sets)}, "runs": [\n{rows}\n]}}\n'
 
 
 def read_runs(places: Iterable[Path], sets: tuple[str, str]) -> list[Run]:

@@ -3,13 +3,13 @@
 from html import escape
 from pathlib import Path
 
-from kernelam.files import replacing
+from kernelam.files import write_texts
 from kernelam.report.charts import cost, features, learning
 from kernelam.report.classes import classes
 from kernelam.report.correlations import correlations
 from kernelam.report.figures import COLOURS
 from kernelam.report.mistakes import alignments, phones, speakers, words
-from kernelam.report.results import Results, write_tables
+from kernelam.report.results import Results, tables_and_figures
 from kernelam.report.sections import conditions, errors, failed, papers, ridge, training
 from kernelam.report.selections import inputs, survival
 
@@ -110,16 +110,11 @@ pre {{ overflow-x: auto; background: var(--band); padding: .6rem; font-size: .81
 
 def write_report(output: Path, page: Path, results: Results) -> None:
     """The tables, their figures and the page; nothing where one of them cannot be made."""
-    text = _page(results)
-    write_tables(output, results)
-    with replacing(page, "w") as stream:
-        stream.write(text)
+    write_texts({**tables_and_figures(output, results), page: _page(results)})
 
 
 def write_page(path: Path, results: Results) -> None:
-    text = _page(results)
-    with replacing(path, "w") as stream:
-        stream.write(text)
+    write_texts({path: _page(results)})
 
 
 def _page(results: Results) -> str:

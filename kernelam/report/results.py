@@ -8,9 +8,9 @@ from statistics import fmean
 from typing import Any
 
 from kernelam.errors import KernelamError
-from kernelam.files import replacing
+from kernelam.files import write_texts
 from kernelam.report.experiments import Experiment, Run, experiments_of, named, names
-from kernelam.report.kept import check_place, read_runs, write_kept
+from kernelam.report.kept import check_place, kept, read_runs
 from kernelam.report.layouts import Layouts, layouts
 from kernelam.report.published import Published
 from kernelam.report.ridge import ridge_tables
@@ -104,7 +104,7 @@ def write_results(
     """Write a Markdown page: error rates with their conditions, what training cost, and the tables of the papers; and
     beside it a file of the figures that it was made of."""
     results = read_results(title, folders, baseline, sets, failures, published)
-    write_tables(path, results)
+    write_texts(tables_and_figures(path, results))
     return results
 
 
@@ -132,13 +132,11 @@ def tables(results: Results) -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def write_tables(path: Path, results: Results) -> None:
+def tables_and_figures(path: Path, results: Results) -> dict[Path, str]:
     """Markdown, and the figures it was made of beside it."""
-    text, kept = tables(results), path.with_suffix(".json")
-    check_place(kept)
-    with replacing(path, "w") as stream:
-        stream.write(text)
-    write_kept(kept, results.sets, results.experiments)
+    figures = path.with_suffix(".json")
+    check_place(figures)
+    return {path: tables(results), figures: kept(results.sets, results.experiments)}
 
 
 def _units(run: Run) -> str:

@@ -456,6 +456,10 @@ def test_a_page_that_cannot_be_made_leaves_what_an_earlier_report_wrote(tmp_path
     command = ("report", "--title", "T", "--baseline", folder, "--output", tmp_path / "RESULTS.md", folder)
     assert kernelam(*command).returncode == 0
     before = [(tmp_path / name).stat().st_mtime_ns for name in names]
+    nowhere = kernelam(*command, "--html", tmp_path / "RESULTS.md/page.html")
+    assert nowhere.returncode == 1
+    assert nowhere.stderr.startswith(f"kernelam report: cannot write {tmp_path}/RESULTS.md/page.html: ")
+    assert [(tmp_path / name).stat().st_mtime_ns for name in names] == before
     (folder / "epochs.jsonl").write_text("{")
     failed = kernelam(*command)
     assert failed.returncode == 1
