@@ -4,8 +4,8 @@ import fcntl
 import gzip
 import io
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -44,7 +44,17 @@ def replacing(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
             raise  # it is about a file that was being read
         raise KernelamError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):  # it is not there, or in no folder
+            partial.unlink()
+
+
+def write_texts(texts: Mapping[Path, str]) -> None:
+    """All of these files, or, where one cannot be written, none."""
+    with ExitStack() as stack:
+        for path, text in texts.items():
+            stream = stack.enter_context(replacing(path, "w"))
+            stream.write(text)
+            stream.flush()
 
 
 @contextmanager

@@ -13,9 +13,9 @@ normalise=false                 # each layer, over its units, before the activat
 dropout=0                       # share of the hidden units left out in training; or several to choose from
 pretraining=discriminative      # an epoch of each shallower network; rbm: contrastive divergence; or none
 rbm_epochs=5                    # of contrastive divergence, for each layer
-optimiser=sgd                   # or adamw, with rates about a hundredth
+optimiser=sgd                   # or adamw
 momentum=0                      # of sgd; or several to choose from
-rates="0.05 0.1 0.2"            # learning rates to choose from on heldout frames
+rates=                          # learning rates to choose from on heldout frames: 0.05 0.1 0.2, of adamw 0.001 0.002 0.004
 . "$root/utils/training.sh"     # the options that every kind of model has
 
 parse_options "$@"

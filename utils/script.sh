@@ -8,9 +8,9 @@
 #   usage 2                # how many arguments must be left; then the environment is set up
 #   set -- "${args[@]}"    # $1, $2, … are now the arguments
 #
-# It gives `root` (the toolkit's folder, wherever the script is called from), alone_in, jobs_of, publish and warnings,
-# and parse_options, die, need and cores of options.sh. The environment of path.sh comes last: --help and mistakes are
-# answered before anything is installed.
+# It gives `root` (the toolkit's folder, wherever the script is called from), alone_in, jobs_of, publish, keep_logs and
+# warnings, and parse_options, die, need and cores of options.sh. The environment of path.sh comes last: --help and
+# mistakes are answered before anything is installed.
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd -P)
 case " $* " in *" --help "* | *" -h "*) ;; *) echo "$0$(printf ' %q' "$@")" >&2 ;; esac
 . "$root/utils/options.sh"
@@ -24,6 +24,11 @@ usage() {  # usage N [M]: as in options.sh
 
 warnings() {  # warnings LOG…: what jobs that ended well warned of
     awk '/^warning: /' "$@" >&2
+}
+
+keep_logs() {  # keep_logs LOG…: what an earlier run told, which may go on now, stays in LOG.bak; $cmd begins logs anew
+    local log
+    for log in "$@"; do [[ ! -s $log ]] || cat "$log" >> "$log.bak" || die "cannot write $log.bak"; done
 }
 
 alone_in() {  # alone_in DIR: wait until no other script works in DIR; this one does until it ends, however it ends

@@ -28,6 +28,9 @@ train() {  # train KIND OPTIONS…: kernelam train with these options and the sh
     ((num_threads > 0)) || num_threads=$(cores)
     if ((${blocks:-1} > 1)); then
         parts=("JOB=1:$blocks") out=$dir/block.JOB log=$dir/log/train.JOB.log
+        keep_logs "$dir"/log/train.[0-9]*.log
+    else
+        keep_logs "$log"
     fi
     $cmd --num-threads "$num_threads" "${parts[@]}" "$log" \
         kernelam train "$@" --feat-type "$feat_type" --cmvn-opts "$cmvn_opts" --delta-order "$delta_order" \

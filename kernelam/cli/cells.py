@@ -42,8 +42,14 @@ def run_cells(
             raise KernelamError(f"{path} has {len(experiments.cells)} cells, no number {cell}")
         experiments.run_cell(experiments.cells[cell - 1])
         return False
+    try:
+        runner = shlex.split(cmd)
+    except ValueError as error:
+        raise KernelamError(f"--cmd {cmd} is no command: {error}") from None
+    if not runner:
+        raise KernelamError("--cmd is empty: name what runs jobs, such as run_local.sh")
     settings = [word for item in given for word in ("--set", item)]
-    experiments.run(shlex.split(cmd), ["kernelam", *command, *settings, str(path), "--cell"])
+    experiments.run(runner, ["kernelam", *command, *settings, str(path), "--cell"])
     return True
 
 

@@ -23,21 +23,23 @@ def command(cmd: str, given: tuple[str, ...], output: Path, cell: int | None, de
     What is done and current is skipped; a cell that fails is shown as failed, and the rest reported.
     """
     from kernelam.grid import Grid
+    from kernelam.report.kept import check_place
 
     page = output.with_suffix(".html")
     if output.suffix in (".html", ".json"):
         raise KernelamError(f"{output} cannot hold the tables, the page and the figures: --output is to end in .md")
     grid = Grid.read(declaration, variables(given))
+    check_place(output.with_suffix(".json"))
     if not run_cells(grid, ["grid"], cmd, given, cell, declaration):
         return
-    from kernelam.report.page import write_page
-    from kernelam.report.results import write_results
+    from kernelam.report.page import write_report
+    from kernelam.report.results import read_results
 
     done = [one.folder for one in grid.cells if grid.done(one)]
     failures = grid.failures()
     if done:
         baseline = grid.folder / grid.baseline
         baseline = baseline if baseline in done else done[0]
-        write_page(page, write_results(output, grid.title, done, baseline, grid.sets, failures))
+        write_report(output, page, read_results(grid.title, done, baseline, grid.sets, failures))
         click.echo(f"{output}, {page}: {len(done)} of {len(grid.cells)} cells")
     tell(failures)

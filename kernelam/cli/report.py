@@ -38,9 +38,9 @@ def command(
 
     The .json that a report wrote may stand for the directories that it was of, also as the baseline: FILE.json/NAME.
     """
-    from kernelam.report.page import write_page
+    from kernelam.report.page import write_report
     from kernelam.report.published import FILE, read_published
-    from kernelam.report.results import write_results
+    from kernelam.report.results import read_results
 
     html = html or output.with_name("report.html")
     if len({output, html, output.with_suffix(".json")}) < 3:
@@ -52,5 +52,5 @@ def command(
     if published and not corpus:
         raise KernelamError(f"say with --corpus which corpus of {published} is meant")
     figures = read_published(published or FILE, corpus) if corpus else None
-    results = write_results(output, title, list(folders), baseline, (tuned, tested), published=figures)
-    write_page(html, results)
+    results = read_results(title, list(folders), baseline, (tuned, tested), published=figures)
+    write_report(output, html, results)

@@ -1,8 +1,10 @@
 """Experiments: trained systems with their scored decode directories, and what they are called."""
 
+import math
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from kernelam.scoring.wer import WerResult
 KINDS = ("gmm", "dnn", "kernel", "ridge", "pursuit", "combination", "lattices")
 KERNELS = ("laplacian", "gaussian", "sparse-gaussian")
 TRICKS = ("NT", "B", "R", "BR")
+COSTS = ("frames", "seconds", "flops", "memory")
 
 
 @dataclass(frozen=True)
@@ -48,14 +51,58 @@ class Run:
             )
         for place in places:
             _check_model(folder, place)
+        words = read_scored(places[1])
         combined = "systems" in test and not (folder / "model.json").exists()
-        about = _lattices(test) if combined else _with_members(folder, describe(folder))
-        cost = parts.cost(folder, about) if "training" in about else None
-        return cls(folder, about, dev, test, read_scored(places[1]), parts.identity(folder, about), cost)
+        with whole(places[1] if combined else folder / "model.json"):
+            about = _lattices(test) if combined else _with_members(folder, describe(folder))
+            cost = parts.cost(folder, about) if "training" in about else None
+            results = [dev, test, {utt: astuple(one) for utt, one in words.utterances.items()}]
+            run = cls(folder, about, dev, test, words, parts.identity(folder, about, results), cost)
+            run.check_model()
+        for place, told in zip(places, (dev, test), strict=True):
+            with whole(place / "scoring_kaldi/result.json"):
+                check_result(told)
+        return run
 
     @property
     def trained(self) -> bool:
         return "training" in self.about
+
+    def check_model(self) -> None:
+        """What reports tell of every model is there, and its figures are numbers."""
+        about, figures = self.about, [self.about.get("num_parameters", 0)]
+        system(about)
+        if heldout := about.get("heldout"):
+            figures += [heldout[name] for name in ("ce", "entropy", "erll", "frame_error")]
+        if self.trained:
+            origin, machine = about["provenance"], about["provenance"]["machine"]
+            _ = about["seed"], about["num_parameters"], origin["git"], dict(origin["versions"])
+            _ = [machine[name] for name in ("processor", "cores", "system")]
+            figures += [value for name in COSTS if (value := (self.cost or {}).get(name)) is not None]
+        _check_numbers(figures)
+
+
+def check_result(told: dict[str, Any]) -> None:
+    """What reports tell of the scores of every set is there."""
+    weights = [] if "parts" in told else [told["lmwt"], told["wip"]]
+    counts = [told[name] for name in ("ref_words", "utterances", "replicates")]
+    _check_numbers([told["rate"], told["oracle"]["rate"], *weights, *counts])
+
+
+def _check_numbers(figures: Iterable[Any]) -> None:
+    for value in figures:
+        if not isinstance(value, int | float) or not math.isfinite(value):
+            raise ValueError(f"{value!r} is no figure")
+
+
+@contextmanager
+def whole(place: Path) -> Iterator[None]:
+    """What is not there, or not what it should be, is told of the file `place`."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        said = f"it has no {error}" if isinstance(error, KeyError) else error
+        raise KernelamError(f"{place} is damaged: {said}") from None
 
 
 def _check_model(folder: Path, decoded: Path) -> None:
@@ -102,7 +149,7 @@ def experiments_of(runs: Iterable[Run]) -> list[Experiment]:
         elif same.kept:
             others[others.index(same)] = run
     for others in found.values():
-        others.sort(key=lambda run: run.about.get("seed") or 0)
+        others.sort(key=lambda run: run.identity[1])
     return _ordered(list(found.values()))
 
 
@@ -128,6 +175,15 @@ def _family(about: dict[str, Any]) -> str:
 
 def named(runs: Experiment) -> str:
     return system(*(run.about for run in runs))
+
+
+def names(experiments: Sequence[Experiment]) -> list[str]:
+    """Of each; those that others have too, as of models that differ in how they were trained, with the directory."""
+    found = [named(runs) for runs in experiments]
+    return [
+        f"{name} ({runs[0].folder.name})" if found.count(name) > 1 else name
+        for name, runs in zip(found, experiments, strict=True)
+    ]
 
 
 def system(*abouts: dict[str, Any]) -> str:

@@ -7,23 +7,27 @@ from pathlib import Path
 from typing import Any
 
 from kernelam.errors import KernelamError
-from kernelam.files import replacing
 from kernelam.records import read_record
-from kernelam.report.experiments import Experiment, Run
+from kernelam.report.experiments import Experiment, Run, check_result, whole
 from kernelam.scoring.alignment import ErrorCounts
 from kernelam.scoring.wer import WerResult
 
 FORMAT = "kernelam results 1"
+HEAD = f'{{"format": "{FORMAT}"'
 LEFT_OUT = ("command", "confusions", "files", "folder", "tuned_on")  # what only the directory itself needs
 
 
-def write_kept(path: Path, sets: tuple[str, str], experiments: Iterable[Experiment]) -> None:
+def check_place(path: Path) -> None:
+    """Refuse to write figures over a file of something else."""
+    if path.exists() and not (path.is_file() and path.read_bytes().startswith(HEAD.encode())):
+        raise KernelamError(f"{path} is no file of results, and would be lost: write the tables to another --output")
+
+
+def kept(sets: tuple[str, str], experiments: Iterable[Experiment]) -> str:
     """Everything that tables, intervals and paired tests are made of, the errors of every utterance among it."""
     runs = [_figures(run) for runs in experiments for run in runs]
-    with replacing(path, "w") as stream:
-        heads = {"format": FORMAT, "sets": sets}
-        rows = ",\n".join(json.dumps(run, separators=(",", ":"), ensure_ascii=False) for run in runs)
-        stream.write(f'{json.dumps(heads)[:-1]}, "runs": [\n{rows}\n]}}\n')
+    rows = ",\n".join(json.dumps(run, separators=(",", ":"), ensure_ascii=False) for run in runs)
+    return f'{HEAD}, "sets": {json.dumps(sets)}, "runs": [\n{rows}\n]}}\n'
 
 
 def read_runs(places: Iterable[Path], sets: tuple[str, str]) -> list[Run]:
@@ -39,23 +43,19 @@ def read_kept(path: Path, sets: tuple[str, str]) -> list[Run]:
     told = read_record(path, "there is no such file of results")
     if told.get("format") != FORMAT:
         raise KernelamError(f"{path} is no file of results that kernelam report has written beside its tables")
-    if tuple(told.get("sets", ())) != sets:
-        raise KernelamError(
-            f"{path} has weights tuned and results reported on {' and '.join(map(str, told.get('sets', ())))},"
-            f" not on {' and '.join(sets)}"
-        )
-    try:
+    with whole(path):
+        if tuple(told["sets"]) != sets:
+            raise KernelamError(
+                f"{path} has weights tuned and results reported on {' and '.join(map(str, told['sets']))},"
+                f" not on {' and '.join(sets)}"
+            )
         return [_run(path, **figures) for figures in told["runs"]]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise KernelamError(f"{path} is damaged: {error}") from None
 
 
 def _figures(run: Run) -> dict[str, Any]:
     counts = {utt: astuple(one) for utt, one in run.words.utterances.items()}
     told = {name: _stripped(getattr(run, name)) for name in ("about", "dev", "test", "cost")}
-    key, seeds = run.identity
-    identity = [key.replace(str(run.folder.resolve()), run.folder.name), seeds]  # of a model that is one of its own
-    return {"name": run.folder.name, "identity": identity, **told, "utterances": counts}
+    return {"name": run.folder.name, "identity": run.identity, **told, "utterances": counts}
 
 
 def _stripped(value: Any) -> Any:
@@ -67,4 +67,10 @@ def _stripped(value: Any) -> Any:
 def _run(path: Path, name: str, identity: tuple[str, list[Any]], utterances: dict[str, list[int]], **told: Any) -> Run:
     key, seeds = identity
     words = WerResult({utt: ErrorCounts(*map(int, counts)) for utt, counts in utterances.items()})
-    return Run(path / name, identity=(str(key), list(seeds)), words=words, kept=True, **told)
+    if not utterances:
+        raise ValueError(f"{name} has no utterances")
+    run = Run(path / name, identity=(str(key), list(seeds)), words=words, kept=True, **told)
+    run.check_model()
+    for result in (run.dev, run.test):
+        check_result(result)
+    return run

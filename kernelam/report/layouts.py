@@ -151,9 +151,10 @@ def _networks(experiments: Sequence[Experiment]) -> list[Row]:
 
     def head(about: dict[str, Any]) -> tuple[str, str, str]:
         config = about["config"]
-        shape, activation = (config["layers"], config["width"]), config["activation"]
-        plain = activation == "tanh" and not config.get("normalise") and not config.get("dropout")
-        return "{} × {} {}".format(*shape, activation), "dnn_{}x{}".format(*shape) if plain else "", ""
+        layers, width, activation = (config[name] for name in ("layers", "width", "activation"))
+        newer = ["normalised"] * bool(config.get("normalise")) + ["dropout"] * bool(config.get("dropout"))
+        title = ", ".join([f"{layers} × {width} {activation}", *newer])
+        return title, f"dnn_{layers}x{width}" if activation == "tanh" and not newer else "", ""
 
     return _rows(experiments, "dnn", head)
 

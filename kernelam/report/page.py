@@ -3,13 +3,13 @@
 from html import escape
 from pathlib import Path
 
-from kernelam.files import replacing
+from kernelam.files import write_texts
 from kernelam.report.charts import cost, features, learning
 from kernelam.report.classes import classes
 from kernelam.report.correlations import correlations
 from kernelam.report.figures import COLOURS
 from kernelam.report.mistakes import alignments, phones, speakers, words
-from kernelam.report.results import Results
+from kernelam.report.results import Results, tables_and_figures
 from kernelam.report.sections import conditions, errors, failed, papers, ridge, training
 from kernelam.report.selections import inputs, survival
 
@@ -108,13 +108,21 @@ pre {{ overflow-x: auto; background: var(--band); padding: .6rem; font-size: .81
 """
 
 
+def write_report(output: Path, page: Path, results: Results) -> None:
+    """The tables, their figures and the page; nothing where one of them cannot be made."""
+    write_texts({**tables_and_figures(output, results), page: _page(results)})
+
+
 def write_page(path: Path, results: Results) -> None:
+    write_texts({path: _page(results)})
+
+
+def _page(results: Results) -> str:
     body = "".join(section(results) for section in SECTIONS)
-    with replacing(path, "w") as stream:
-        stream.write(
-            '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-            '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f"<title>{escape(results.title)}</title><style>{_STYLE}</style></head>\n"
-            f"<body><h1>{escape(results.title)}</h1>{body}</body></html>\n"
-        )
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(results.title)}</title><style>{_STYLE}</style></head>\n"
+        f"<body><h1>{escape(results.title)}</h1>{body}</body></html>\n"
+    )

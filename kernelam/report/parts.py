@@ -1,5 +1,6 @@
 """What a model was made of: members of a combination, blocks of a kernel model, the model whose features it has."""
 
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -32,13 +33,14 @@ def members(folder: Path, about: dict[str, Any]) -> list[Model] | None:
     return None if None in found else [model for model in found if model]
 
 
-def identity(folder: Path, about: dict[str, Any]) -> tuple[str, list[Any]]:
+def identity(folder: Path, about: dict[str, Any], results: Any = None) -> tuple[str, list[Any]]:
     """What a model is but for seeds, and these: its own and those of the models that it was made of.
 
-    Where these are gone, the model is one of its own.
+    Where these are gone, or settings are not told, the model is one of its own, as all that is told of it.
     """
     training = about.get("training", {})
-    alone = str(folder.resolve()), [about.get("seed")]
+    own = hashlib.sha256(json.dumps([about, results], sort_keys=True).encode()).hexdigest()
+    alone = f"{folder.name} {own}", [about.get("seed")]
     if "settings" in training:
         settings, seeds = _settings(folder, training["settings"])
         options = {name: value for name, value in training["options"].items() if name != "seed"}

@@ -8,14 +8,14 @@ from statistics import fmean
 from typing import Any
 
 from kernelam.errors import KernelamError
-from kernelam.files import replacing
-from kernelam.report.experiments import Experiment, Run, experiments_of, named
-from kernelam.report.kept import read_runs, write_kept
+from kernelam.files import write_texts
+from kernelam.report.experiments import Experiment, Run, experiments_of, named, names
+from kernelam.report.kept import check_place, kept, read_runs
 from kernelam.report.layouts import Layouts, layouts
 from kernelam.report.published import Published
 from kernelam.report.ridge import ridge_tables
 from kernelam.report.tables import NONE, Table, spread
-from kernelam.scoring.bootstrap import bootstrap, compare
+from kernelam.scoring.bootstrap import bootstrap, check_same_references, compare
 
 LAYOUTS = "The tables of may2017"
 CLASSES = "classes"  # the units of what was classified, not decoded
@@ -83,10 +83,13 @@ def read_results(
     be files of figures that an earlier report has kept; run NAME of such a FILE is FILE/NAME."""
     experiments = experiments_of(read_runs(folders, sets))
     place = baseline.resolve()
-    reference = next((runs for runs in experiments if place in (run.folder.resolve() for run in runs)), None)
-    if reference is None:
+    found = [runs for runs in experiments if place in (run.folder.resolve() for run in runs)]
+    if not found:
         raise KernelamError(f"the baseline {baseline} is none of the experiments that are reported")
-    _check_units([run for runs in experiments for run in runs])
+    if len(found) > 1:
+        raise KernelamError(f"there are {len(found)} experiments called {baseline}: make another one the baseline")
+    (reference,) = found
+    _check_alike([run for runs in experiments for run in runs], sets)
     return Results(title, experiments, reference, sets, failures or {}, published)
 
 
@@ -102,8 +105,14 @@ def write_results(
     """Write a Markdown page: error rates with their conditions, what training cost, and the tables of the papers; and
     beside it a file of the figures that it was made of."""
     results = read_results(title, folders, baseline, sets, failures, published)
+    write_texts(tables_and_figures(path, results))
+    return results
+
+
+def tables(results: Results) -> str:
+    """The page in Markdown."""
     sections = [
-        f"# {title}",
+        f"# {results.title}",
         results.errors.markdown,
         results.notes,
         "## Training",
@@ -111,36 +120,52 @@ def write_results(
         results.costs,
     ]
     if results.layouts.note:
-        tables = (f"### {name}\n\n{table.markdown}" for name, table in results.layouts.tables)
-        sections += [f"## {LAYOUTS}", results.layouts.note, *tables]
+        told_there = (f"### {name}\n\n{table.markdown}" for name, table in results.layouts.tables)
+        sections += [f"## {LAYOUTS}", results.layouts.note, *told_there]
     for name, note, told in ridge_tables(results.experiments):
         sections += [f"## {name}", told.markdown, note]
     sections += ["## Conditions", "\n".join(f"- {line}" for line in results.conditions)]
-    if failures:
-        logs = ("\n".join([f"{name}:", "", *(f"    {line}" for line in lines)]) for name, lines in failures.items())
+    if results.failures:
+        logs = (
+            "\n".join([f"{name}:", "", *(f"    {line}" for line in lines)]) for name, lines in results.failures.items()
+        )
         sections += ["## Failed", *logs]
-    with replacing(path, "w") as stream:
-        stream.write("\n\n".join(sections) + "\n")
-    write_kept(path.with_suffix(".json"), sets, results.experiments)
-    return results
+    return "\n\n".join(sections) + "\n"
+
+
+def tables_and_figures(path: Path, results: Results) -> dict[Path, str]:
+    """Markdown, and the figures it was made of beside it."""
+    figures = path.with_suffix(".json")
+    check_place(figures)
+    return {path: tables(results), figures: kept(results.sets, results.experiments)}
 
 
 def _units(run: Run) -> str:
     return str(run.test.get("units", "words"))
 
 
-def _check_units(runs: list[Run]) -> None:
+def _check_alike(runs: list[Run], sets: tuple[str, str]) -> None:
+    """All were scored in the same units on the same references."""
     first = runs[0]
-    for run in runs:
+    for run in runs[1:]:
         if _units(run) != _units(first):
             raise KernelamError(
                 f"{first.folder} was scored in {_units(first)}, {run.folder} in {_units(run)}: score both alike"
             )
+        if run.dev["ref_words"] != first.dev["ref_words"]:
+            raise KernelamError(
+                f"{sets[0]} has {first.dev['ref_words']} {_units(run)} where {first.folder} was scored,"
+                f" {run.dev['ref_words']} where {run.folder} was: score both alike"
+            )
+        try:
+            check_same_references(first.words, run.words)
+        except KernelamError as error:
+            raise KernelamError(f"{first.folder} and {run.folder}: {error}") from None
 
 
 def _errors(experiments: list[Experiment], reference: Experiment, sets: tuple[str, str], rate: str) -> Table:
     rows, decoded = [], _units(reference[0]) != CLASSES
-    for runs in experiments:
+    for name, runs in zip(names(experiments), experiments, strict=True):
         words = [run.words for run in runs]
         interval = bootstrap(words).interval
         span = f"{100 * interval[0]:.2f} – {100 * interval[1]:.2f}" if interval else NONE
@@ -153,7 +178,7 @@ def _errors(experiments: list[Experiment], reference: Experiment, sets: tuple[st
         if decoded:
             oracle = spread([100 * run.test["oracle"]["rate"] for run in runs], ".2f")
             tuned = ["; ".join(map(_weights, runs)), oracle]
-        rows.append([named(runs), *rates, span, p, *tuned])
+        rows.append([name, *rates, span, p, *tuned])
     header = ["system", *(f"{name} {rate} %" for name in sets), "95 % interval", "p"]
     header += ["LM weight, penalty", f"{sets[1]} oracle %"] if decoded else []
     return Table(header, rows)
@@ -166,6 +191,7 @@ def _weights(run: Run) -> str:
 
 def _notes(experiments: list[Experiment], reference: Experiment, sets: tuple[str, str], rate: str, units: str) -> str:
     first, (dev, test) = experiments[0][0], sets
+    against = names(experiments)[experiments.index(reference)]
     seeds = (
         " Of several seeds there are the mean and the standard deviation; interval and p are of the mean."
         if any(len(runs) > 1 for runs in experiments)
@@ -185,17 +211,19 @@ def _notes(experiments: list[Experiment], reference: Experiment, sets: tuple[str
         weights = f"Errors are those of {units}. Models are chosen on {dev}, {test} is only reported."
     return (
         f"{weights} Intervals are 95 % bootstrap intervals over {first.test['utterances']} utterances, p is that of a"
-        f" paired bootstrap test against {named(reference)} ({first.test['replicates']:,} replicates).{seeds} There are"
+        f" paired bootstrap test against {against} ({first.test['replicates']:,} replicates).{seeds} There are"
         f" {first.dev['ref_words']:,} {units} in {dev}, {first.test['ref_words']:,} in {test}.{rule}"
     )
 
 
 def _training(experiments: list[Experiment]) -> Table:
     rows = []
-    for runs in (runs for runs in experiments if runs[0].trained):
+    for name, runs in zip(names(experiments), experiments, strict=True):
+        if not runs[0].trained:
+            continue
         heldout = [run.about["heldout"] for run in runs if run.about.get("heldout")]
         metrics = [
-            spread([one[name] for one in heldout], ".3f") if heldout else NONE for name in ("ce", "entropy", "erll")
+            spread([one[metric] for one in heldout], ".3f") if heldout else NONE for metric in ("ce", "entropy", "erll")
         ]
         metrics.append(spread([100 * one["frame_error"] for one in heldout], ".2f") if heldout else NONE)
         costs = [run.cost for run in runs if run.cost is not None]
@@ -210,7 +238,7 @@ def _training(experiments: list[Experiment]) -> Table:
             _mean(costs, "memory", 2**30, ".3g"),
         ]
         seeds = " ".join(str(run.about["seed"]) for run in runs)
-        rows.append([named(runs), *cost, *metrics, seeds])
+        rows.append([name, *cost, *metrics, seeds])
     header = ["system", "parameters", "frames", "epochs", "tuned on (configurations × frames)", "seconds"]
     header += ["Tflop", "memory, GiB"]
     return Table([*header, "heldout CE", "entropy", "ERLL", "frame error %", "seed"], rows)

@@ -15,7 +15,8 @@ class Table:
     @property
     def markdown(self) -> str:
         lines = [self.header, [":--" if number == 0 else "--:" for number in range(len(self.header))], *self.rows]
-        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        escaped = ([cell.replace("|", r"\|") for cell in line] for line in lines)
+        return "\n".join(f"| {' | '.join(line)} |" for line in escaped)
 
 
 def spread(values: Sequence[float], form: str, bold: bool = False) -> str:

@@ -61,8 +61,6 @@ def compare(baseline: Runs, system: Runs, replicates: int = REPLICATES, seed: in
     less than 2^(1 - k), the least that a sign test on k utterances can give: resampling a few understates the spread.
     """
     first, second = _runs(baseline), _runs(system)
-    for other in (*first[1:], *second):
-        _check_same_references(first[0], other)
     units = _units([first, second])
     base_errors, errors, words = _resample(units, replicates, seed)
     delta = errors - base_errors
@@ -74,7 +72,7 @@ def compare(baseline: Runs, system: Runs, replicates: int = REPLICATES, seed: in
     return Comparison(difference, (float(low), float(high)), p)
 
 
-def _check_same_references(a: WerResult, b: WerResult) -> None:
+def check_same_references(a: WerResult, b: WerResult) -> None:
     if odd := sorted(a.utterances.keys() ^ b.utterances.keys()):
         raise KernelamError(f"the two systems were not scored on the same utterances: only one has {odd[0]}")
     for utt, counts in a.utterances.items():
@@ -89,6 +87,8 @@ def _runs(runs: Runs) -> Sequence[WerResult]:
 def _units(systems: list[Sequence[WerResult]], utt2spk: Mapping[str, str] | None = None) -> np.ndarray:
     """Rows: errors of each system in the mean of its runs, then reference words. Columns: utterances, or speakers."""
     first = systems[0][0].utterances
+    for other in (run for runs in systems for run in runs):
+        check_same_references(systems[0][0], other)
     columns = [
         [sum(run.utterances[utt].errors for run in runs) / len(runs) for runs in systems] + [counts.ref_words]
         for utt, counts in first.items()

@@ -31,8 +31,8 @@ class System(NamedTuple):
 
 def read_systems(folders: Sequence[Path], tuned_on: Path | None) -> list[System]:
     """The systems of decode directories, each at the weights it was scored with, or of its like in `tuned_on`."""
-    names = [str(folder) for folder in folders]
-    if len(set(names)) < 2 or len(set(names)) < len(names):
+    names, places = [str(folder) for folder in folders], {folder.resolve() for folder in folders}
+    if len(places) < max(2, len(names)):
         raise KernelamError(f"a combination needs two or more different decode directories, not {' '.join(names)}")
     if tuned_on is None:
         return [System(name, *read_weights(name)[:2]) for name in names]

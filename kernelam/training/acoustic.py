@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
@@ -12,7 +13,7 @@ import numpy as np
 import torch
 
 from kernelam.errors import KernelamError
-from kernelam.files import alone_in
+from kernelam.files import alone_in, replacing
 from kernelam.frames.batches import Batches
 from kernelam.frames.store import FrameStore
 from kernelam.frontend.pipeline import Pipeline
@@ -35,9 +36,10 @@ from kernelam.training.trainer import TrainingOptions, fit
 
 UNFINISHED = (
     *("checkpoint.safetensors", "search.json", "selection.safetensors", "pretraining.safetensors", "seconds.json"),
-    *("posteriors.*.table", ".*.partial"),
+    *("selection.new.json", "posteriors.*.table", ".*.partial"),
 )
 SCALINGS = ("each", "shared")
+SELECTED = "selection.new.json"  # what becomes selection.json when training ends
 HELDOUT = ("ce", "perplexity", "entropy", "erll", "accuracy", "frame_error")
 
 
@@ -135,6 +137,8 @@ def _train(
         **seen.record,
         "seed": options.seed,
     }
+    remove_model(given.folder)  # of an earlier training, which one that fails leaves
+    _write_stories(given.folder, epochs)
     seen.save(given.folder)
     save_model(given.folder, model, about, packed.states)
     _clean(given.folder)
@@ -165,18 +169,32 @@ def _fit(setup: Setup, plan: Plan) -> tuple[GradientModel, list[dict[str, Any]]]
     setup = replace(setup, options=options)
     model = build(best[plan.variants.name])
     model.initialise(options.seed)
-    (setup.folder / "selection.json").unlink(missing_ok=True)  # of an earlier model
+    (setup.folder / SELECTED).unlink(missing_ok=True)  # of a training that was killed
     model = plan.refine(setup, model, best["rate"])
-    remove_model(setup.folder)
     seconds = setup.clock.seconds
     untrained = evaluate(model, setup.heldout, options.metric)  # not the search's: a bottleneck starts at random
+    if not math.isfinite(untrained[options.metric]):
+        raise KernelamError(
+            f"the heldout {options.metric} is not finite where training starts, pre-training has diverged:"
+            f" try lower {options.gentler}"
+        )
     first = {"epoch": 0, "search": found.trials, "prepared": prepared, **untrained, "seconds": seconds}
     epochs = fit(model, setup.train, setup.heldout, options, best["rate"], first, *place)
     if not any(row["kept"] for row in epochs[1:]):
         raise KernelamError(
-            f"every epoch ended with a heldout {options.metric} above that of the untrained model: try lower --rates"
+            f"every epoch ended with a heldout {options.metric} above that of the untrained model:"
+            f" try lower {options.gentler}"
         )
     return model, epochs
+
+
+def _write_stories(folder: Path, epochs: list[dict[str, Any]]) -> None:
+    """epochs.jsonl, and selection.json where features were selected."""
+    with replacing(folder / "epochs.jsonl", "w") as stream:
+        stream.writelines(json.dumps(row, allow_nan=False) + "\n" for row in epochs)
+    (folder / "selection.json").unlink(missing_ok=True)
+    if (folder / SELECTED).exists():
+        (folder / SELECTED).rename(folder / "selection.json")
 
 
 def _clean(folder: Path) -> None:

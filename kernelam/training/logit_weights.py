@@ -7,14 +7,17 @@ import torch
 from torch import Tensor
 
 from kernelam.frames.batches import Batches
+from kernelam.memory import available
 from kernelam.models.combination import Combination
 
 KEPT = 2 << 30
-"""Bytes of logits, float32, that are kept in memory; if there are more, every Newton step computes them anew."""
+"""Bytes of logits, float32, that are kept in memory, or half of what is free; if there are more, every Newton step
+computes them anew."""
 
 BATCH = 512
 MAX_STEPS = 50
 TOLERANCE = 1e-12  # nats a frame that another step promises to gain
+NEAR = 1e-3
 RIDGE = 1e-10  # curvature that is added: a direction in which nothing changes, as of equal models, is left alone
 
 Derivatives = tuple[float, np.ndarray, np.ndarray]
@@ -26,7 +29,7 @@ class HeldoutLogits:
     def __init__(self, model: Combination, frames: Batches, kept: int = KEPT) -> None:
         self.model, self.frames = model, frames
         size = 4 * len(model.members) * len(frames) * model.num_classes
-        self._kept = list(self._computed()) if size <= kept else None
+        self._kept = list(self._computed()) if size <= min(kept, available(frames.device) // 2) else None
 
     def _computed(self) -> Iterator[tuple[Tensor, Tensor]]:
         for x, labels in self.frames.in_order(BATCH):
@@ -66,15 +69,17 @@ class HeldoutLogits:
 def fit_weights(derivatives: Callable[[np.ndarray], Derivatives], count: int) -> np.ndarray:
     """The least of a convex function over a ≥ 0, from a_i = 1/count, by projected Newton steps.
 
-    A weight at zero whose gradient is positive stays there; the others take the Newton step among themselves, cut off
-    at zero, and halved until the function falls as its slope promises.
+    A weight near zero whose gradient is positive goes there; the others take the Newton step among themselves, cut off
+    at zero, and halved until the function falls as its slope promises. What is near shrinks with the distance from the
+    solution (Bertsekas, SIAM J. Control Optim. 1982): a step that is cut off at once would lead nowhere.
     """
     a = np.full(count, 1.0 / count)
     now = derivatives(a)
     for _ in range(MAX_STEPS):
         _, gradient, hessian = now
-        free = (a > 0) | (gradient < 0)
-        step = np.zeros(count)
+        near = min(NEAR, float(np.abs(a - np.maximum(a - gradient, 0.0)).max()))
+        free = (a > near) | (gradient < 0)
+        step = -a
         step[free] = -np.linalg.solve((hessian + RIDGE * np.eye(count))[np.ix_(free, free)], gradient[free])
         found = _descend(derivatives, a, step, now) if -gradient @ step > TOLERANCE else None
         if found is None:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from kernelam.errors import KernelamError
 from kernelam.models.dnn import Dnn, Network
 from kernelam.models.weights import glorot
 from kernelam.progress import progress, say
@@ -36,6 +37,9 @@ def pretrain(kind: str, network: Network, setup: Setup, rbm_epochs: int) -> list
             layers = _shallow_network(network, setup, told["trials"][0]["rate"], layers, number)
         else:
             layers = layers | _machine(network, setup, rbm_epochs, layers, number)
+        if not all(bool(array.isfinite().all()) for array in layers.values()):
+            advice = f"lower {options.gentler}" if shallow else "--pretraining discriminative"
+            raise KernelamError(f"pre-training diverged in layer {number} of {network.layers}: try {advice}")
         told["done"] = number
         checkpoint.write(path, layers, told, setup.fingerprint)
         setup.clock.keep()

@@ -77,7 +77,9 @@ def search(
 
 
 def _axes(variants: Variants, options: TrainingOptions) -> dict[str, Sequence[float]]:
-    return {variants.name: variants.values, "l2": options.l2s, "momentum": options.momenta, "rate": options.rates}
+    """Each value once, however often it is given."""
+    axes = {variants.name: variants.values, "l2": options.l2s, "momentum": options.momenta, "rate": options.rates}
+    return {name: list(dict.fromkeys(values)) for name, values in axes.items()}
 
 
 def _configurations(variants: Variants, value: float, options: TrainingOptions) -> Iterator[dict[str, float]]:
@@ -118,9 +120,10 @@ def _check(found: Found, options: TrainingOptions) -> None:
     best, untrained = found.trials[0][options.metric], found.untrained[options.metric]
     if best is None or not best < untrained:
         rates = ", ".join(f"{rate:g}" for rate in options.rates)
+        l2s = f" with l2 {', '.join(f'{l2:g}' for l2 in options.l2s)}" if any(options.l2s) else ""
         raise KernelamError(
-            f"no learning rate of {rates} lowered the heldout {options.metric} of the untrained model, {untrained:.3f}:"
-            f" try {'higher' if best == untrained else 'lower'} --rates"
+            f"no learning rate of {rates}{l2s} lowered the heldout {options.metric} of the untrained model,"
+            f" {untrained:.3f}: try {'higher --rates' if best == untrained else f'lower {options.gentler}'}"
         )
 
 

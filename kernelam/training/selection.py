@@ -18,6 +18,7 @@ from kernelam.kernels.base import ColumnFeatures
 from kernelam.models.softmax import KernelSoftmax
 from kernelam.progress import say
 from kernelam.training import checkpoint
+from kernelam.training.acoustic import SELECTED
 from kernelam.training.trainer import TrainingOptions, one_pass, optimiser_of
 
 CPU = torch.device("cpu")
@@ -61,8 +62,8 @@ def select_features(
     """The features of algorithm 1, which passes over `frames` frames in each round but the last.
 
     `folder`/selection.safetensors holds the state after each round, from which a run that was killed goes on;
-    `folder`/selection.json, in the end, how many of the features kept in each round survived, and the weight of each
-    input in what was chosen (figures 4 and 5).
+    `folder`/selection.new.json, in the end, how many of the features kept in each round survived, and the weight of
+    each input in what was chosen (figures 4 and 5).
     """
     path, features = folder / "selection.safetensors", model.feature_map
     assert isinstance(features, ColumnFeatures)
@@ -91,7 +92,7 @@ def select_features(
         fresh = int((chosen >= (number - 1) * total).sum())
         say(f"selection {number} of {len(sizes)}: {size} kept, {fresh} of them new ({time.monotonic() - begin:.0f} s)")
         features, ids = kept.joined(draw(total - size, number)), _renumbered(chosen, total, number)
-    _write_story(folder / "selection.json", features, kept_ids, model.inputs.dim)
+    _write_story(folder / SELECTED, features, kept_ids, model.inputs.dim)
     return features
 
 

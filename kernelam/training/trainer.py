@@ -1,6 +1,5 @@
 """Epochs of mini-batches until a schedule ends them, the same for every posterior model and optimiser."""
 
-import json
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -12,7 +11,6 @@ import torch
 from torch import Tensor
 
 from kernelam.errors import KernelamError
-from kernelam.files import replacing
 from kernelam.frames.augmentation import Augmentation, generator_for
 from kernelam.frames.batches import Batches
 from kernelam.models.posterior import GradientModel
@@ -50,6 +48,11 @@ class TrainingOptions:
             raise KernelamError(f"--rates are numbers above zero, not {min(self.rates):g}")
         if any(self.momenta) and self.optimiser != "sgd":
             raise KernelamError(f"--momentum is that of sgd, not of {self.optimiser}")
+
+    @property
+    def gentler(self) -> str:
+        """What to lower where training diverges."""
+        return " or ".join(["--rates", *["--l2"] * any(self.l2s), *["--momentum"] * any(self.momenta)])
 
     def chosen(self, l2: float, momentum: float) -> "TrainingOptions":
         return replace(self, l2s=(l2,), momenta=(momentum,))
@@ -113,8 +116,8 @@ def fit(
 ) -> list[dict[str, Any]]:
     """Train `model`, initialised, until its schedule ends; return the story of its epochs, of which `first` is the 0th.
 
-    After each epoch `folder`/checkpoint.safetensors holds all that the next one needs, and `folder`/epochs.jsonl the
-    story so far: a run that was killed goes on from there, and ends where an uninterrupted one would have.
+    After each epoch `folder`/checkpoint.safetensors holds the story so far and all that the next one needs: a run that
+    was killed goes on from there, and ends where an uninterrupted one would have.
     """
     path = folder / "checkpoint.safetensors"
     schedule, epochs = schedule_of(options, rate, first[options.metric]), [first]
@@ -128,8 +131,6 @@ def fit(
         say(f"going on after epoch {epochs[-1]['epoch']} of {path}")
     while not schedule.ended:
         epochs.append(_epoch(model, optimiser, train, heldout, options, schedule, len(epochs)))
-        with replacing(folder / "epochs.jsonl", "w") as stream:  # first: after the last checkpoint nothing is written
-            stream.writelines(json.dumps(row, allow_nan=False) + "\n" for row in epochs)
         about = {"schedule": asdict(schedule), "epochs": epochs}  # type: ignore[call-overload]
         checkpoint.write(path, _state(model, optimiser), about, fingerprint)
     return epochs

@@ -61,6 +61,9 @@ sed -i "s#TUNED#$tuned#" $dir/scoring_kaldi/result.json
 """
 MODEL = {
     "kind": "kernel",
+    "config": {"kernel": {"name": "gaussian"}, "features": 200, "bottleneck": 0},
+    "num_parameters": 1000,
+    "seed": 1,
     "heldout": {"ce": 2.0, "erll": 3.0, "perplexity": 7.4, "entropy": 1.0, "frame_error": 0.4},
     "training": {"seconds": 1.0},
     "provenance": {
@@ -79,8 +82,9 @@ GIVEN = {
     "ali_train_pdf.counts": "",
     "final.mdl": "",
 }
+RESULT = {"rate": 0.25, "tuned_on": "TUNED", "lmwt": 10, "wip": 0.0, "ref_words": 8, "utterances": 2, "replicates": 9}
 DECODED = {
-    "result.json": json.dumps({"rate": 0.25, "tuned_on": "TUNED"}),
+    "result.json": json.dumps({**RESULT, "oracle": {"rate": 0.25}}),
     "best_wer": "%WER 25.00 x/wer_10_0.0\n",
     "test_filt.txt": "u1 a b c d\nu2 e f g h\n",
     "10.txt": "u1 a b c d\nu2 e f\n",

@@ -155,3 +155,9 @@ def test_command(tmp_path: Path, kernelam: Callable) -> None:
     assert "<td>19.8</td><td>18.9</td><td>19.6</td><td>18.6</td>" in (tmp_path / "report.html").read_text()
     lost = kernelam(*command, "--published", FILE)
     assert (lost.returncode, "say with --corpus which corpus" in lost.stderr) == (1, True)
+
+
+def test_networks_with_something_newer_are_not_called_as_those_without(tmp_path: Path) -> None:
+    abouts = [DNN, DNN | {"config": DNN["config"] | {"normalise": True, "dropout": 0.1}}]
+    rows = dict(made(tmp_path, abouts, [4, 5]).tables)["CE, heldout, networks"].rows
+    assert [row[0] for row in rows] == ["4 × 1000 tanh", "4 × 1000 tanh, normalised, dropout"]

@@ -375,3 +375,110 @@ def test_figures_that_are_none_are_refused(tmp_path: Path, folders: list[Path], 
     with pytest.raises(KernelamError, match=sentence):
         write_results(tmp_path / "RESULTS.md", "A title", [tmp_path / "kept.json"], folders[0])
     assert not (tmp_path / "RESULTS.md").exists()
+
+
+def test_systems_of_other_references_are_refused_by_name(tmp_path: Path, folders: list[Path]) -> None:
+    """Seeds of one system, which are averaged, as well as two systems; and where weights were tuned."""
+    one, two = seeded(tmp_path / "one", 1), seeded(tmp_path / "two", 2)
+    text = two / "decode_test/scoring_kaldi/test_filt.txt"
+    text.write_text("".join(text.read_text().splitlines(keepends=True)[1:]))
+    for other in (one, folders[0]):
+        with pytest.raises(KernelamError, match=rf"{other} and {two}: .* not scored on the same utterances.* s0-00"):
+            write_results(tmp_path / "RESULTS.md", "A title", [other, two], two)
+    changed(folders[0] / "decode_dev/scoring_kaldi/result.json", lambda told: told.update(ref_words=39))
+    with pytest.raises(KernelamError, match=r"dev has 39 words where .*/gmm was scored, 40 where .*/one was"):
+        write_results(tmp_path / "RESULTS.md", "A title", [folders[0], one], one)
+    assert not (tmp_path / "RESULTS.md").exists()
+
+
+def changed(path: Path, change) -> None:
+    told = json.loads(path.read_text())
+    change(told)
+    path.write_text(json.dumps(told))
+
+
+RESULT = "decode_test/scoring_kaldi/result.json"
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "sentence"),
+    [
+        ("model.json", lambda told: told.pop("kind"), "it has no 'kind'"),
+        ("model.json", lambda told: told.update(config={}), "it has no 'layers'"),
+        ("model.json", lambda told: told.pop("provenance"), "it has no 'provenance'"),
+        ("model.json", lambda told: told["heldout"].update(ce=float("nan")), "nan is no figure"),
+        ("model.json", lambda told: told["heldout"].update(ce=None), "None is no figure"),
+        ("model.json", lambda told: told["training"].pop("options"), "it has no 'options'"),
+        (RESULT, lambda told: told.pop("oracle"), "it has no 'oracle'"),
+        (RESULT, lambda told: told.update(rate=float("nan")), "nan is no figure"),
+    ],
+)
+def test_a_record_that_is_not_whole_is_a_sentence(tmp_path: Path, file: str, change, sentence: str) -> None:
+    folder = seeded(tmp_path / "model", 1)
+    changed(folder / file, change)
+    with pytest.raises(KernelamError, match=f"{file} is damaged: {sentence}"):
+        write_results(tmp_path / "RESULTS.md", "A title", [folder], folder)
+
+
+def test_models_of_their_own_stay_apart_when_their_figures_are_kept(tmp_path: Path) -> None:
+    """Two that have one name, in two places; and one beside its own figures, which counts once."""
+    for place in "xy":
+        (tmp_path / place).mkdir()
+    twins = [experiment(tmp_path / place / "gmm", GMM, wrong) for place, wrong in (("x", 3), ("y", 5))]
+    first = write_results(tmp_path / "FIRST.md", "A title", twins, twins[0])
+    kept = tmp_path / "FIRST.json"
+    both = write_results(tmp_path / "SECOND.md", "A title", [kept, *twins], twins[1])
+    assert [row[:4] for row in both.errors.rows] == [row[:4] for row in first.errors.rows]
+    with pytest.raises(KernelamError, match=r"there are 2 experiments called .*FIRST.json/gmm: make another"):
+        write_results(tmp_path / "THIRD.md", "A title", [kept], kept / "gmm")
+
+
+def test_combinations_of_crossed_seeds_are_one_row(tmp_path: Path) -> None:
+    for name, seed in (("a_1", 1), ("b_1", 1), ("b_2", 2)):
+        seeded(tmp_path / name, seed, settings={"name": name[0]})
+
+    def both(folder: str, members: tuple[str, str], seed: object) -> Path:
+        told = [{"model.safetensors": f"digest of {name}"} for name in members]
+        config = {"weights": [0.5, 0.5], "members": [{"kind": "dnn", "config": DNN["config"]}] * 2}
+        training = {"weights": "fitted", "seconds": 1.0, "members": told}
+        places = [{"folder": str(tmp_path / name)} for name in members]
+        about = {"kind": "combination", "config": config, "training": training, "members": places, "seed": seed}
+        return experiment(tmp_path / folder, about, 3)
+
+    crossed = [both("one", ("a_1", "b_2"), [1, 2]), both("two", ("a_1", "b_1"), 1)]
+    (runs,) = write_results(tmp_path / "RESULTS.md", "A title", crossed, crossed[0]).experiments
+    assert [run.folder.name for run in runs] == ["two", "one"]
+
+
+def test_a_page_that_cannot_be_made_leaves_what_an_earlier_report_wrote(tmp_path: Path, kernelam) -> None:
+    folder = seeded(tmp_path / "model", 1)
+    names = ("RESULTS.md", "RESULTS.json", "report.html")
+    command = ("report", "--title", "T", "--baseline", folder, "--output", tmp_path / "RESULTS.md", folder)
+    assert kernelam(*command).returncode == 0
+    before = [(tmp_path / name).stat().st_mtime_ns for name in names]
+    nowhere = kernelam(*command, "--html", tmp_path / "RESULTS.md/page.html")
+    assert nowhere.returncode == 1
+    assert nowhere.stderr.startswith(f"kernelam report: cannot write {tmp_path}/RESULTS.md/page.html: ")
+    assert [(tmp_path / name).stat().st_mtime_ns for name in names] == before
+    (folder / "epochs.jsonl").write_text("{")
+    failed = kernelam(*command)
+    assert failed.returncode == 1
+    assert failed.stderr.startswith(f"kernelam report: {folder}/epochs.jsonl is damaged: ")
+    assert [(tmp_path / name).stat().st_mtime_ns for name in names] == before
+
+
+def test_figures_are_not_written_over_something_else(tmp_path: Path, folders: list[Path]) -> None:
+    (tmp_path / "bench.json").write_text('{"seconds": 1}')
+    with pytest.raises(KernelamError, match=r"bench.json is no file of results, and would be lost"):
+        write_results(tmp_path / "bench.md", "A title", folders, folders[0])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.json", "dnn", "gmm"]
+    assert (tmp_path / "bench.json").read_text() == '{"seconds": 1}'
+
+
+def test_systems_that_differ_in_their_training_alone_have_their_directory_beside_their_name(tmp_path: Path) -> None:
+    folders = [seeded(tmp_path / name, 1, settings={"name": name}) for name in ("sgd", "a|b")]
+    write_results(tmp_path / "RESULTS.md", "A title", folders, folders[1])
+    page = (tmp_path / "RESULTS.md").read_text()
+    for name in ("sgd", r"a\|b"):
+        assert page.count(f"| DNN, 4 × 1000 tanh ({name}) | ") == 2
+    assert "against DNN, 4 × 1000 tanh (a|b) (10,000 replicates)" in page

@@ -149,6 +149,8 @@ def test_bad_input(data: tuple[Path, Path], two: tuple[Path, Path], tmp_path: Pa
         run(*data, two[0], decoded(tmp_path / "none", {}), out)
     with pytest.raises(KernelamError, match=r"other has no utterance of the other systems: combine decodings of the"):
         run(*data, *two, decoded(tmp_path / "other", {"s-4": SURE_1}), out)
+    with pytest.raises(KernelamError, match="two or more different decode directories"):
+        run(*data, two[0], two[0].parent / "../a/decode_dev", out)
     with pytest.raises(KernelamError, match=r"two or more different decode directories, not .*decode_dev$"):
         run(*data, two[0], out)
     with pytest.raises(KernelamError, match="two or more different decode directories"):

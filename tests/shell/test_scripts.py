@@ -111,6 +111,26 @@ def test_training(run: Run, tmp_path: Path, kind: str) -> None:
     assert call.endswith("<data><data><data><data><data><exp>")
 
 
+def test_networks_of_adamw_have_rates_of_their_own(run: Run, tmp_path: Path) -> None:
+    """Those that kernelam has for it, where none are given: a hundredth of those of sgd."""
+    assert run("steps/train_dnn.sh", "--optimiser", "adamw", *["data"] * 5, "exp").returncode == 0
+    assert "<--rates><><--search" in (tmp_path / "calls").read_text()
+
+
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_what_earlier_runs_of_a_training_told_is_kept(run: Run, tmp_path: Path, blocks: int) -> None:
+    logs = [tmp_path / f"exp/log/{name}" for name in (["train.log"] if blocks == 1 else ["train.1.log", "train.2.log"])]
+    for rates in "123":
+        assert (
+            run("steps/train_kernel.sh", "--rates", rates, "--blocks", str(blocks), *["data"] * 5, "exp").returncode
+            == 0
+        )
+    for log in logs:
+        earlier = log.with_name(f"{log.name}.bak").read_text()
+        assert [f"<--rates><{rates}>" in log.read_text() for rates in "123"] == [False, False, True]
+        assert [f"<--rates><{rates}>" in earlier for rates in "123"] == [True, True, False]
+
+
 @pytest.mark.parametrize(
     ("script", "args", "old"),
     [

@@ -26,6 +26,8 @@ class Members:
 
 
 class Frames:
+    device = "cpu"
+
     def __init__(self, labels: np.ndarray) -> None:
         self.labels = torch.from_numpy(labels)
 
@@ -97,12 +99,14 @@ def test_losses_of_the_members():
     np.testing.assert_allclose(heldout(logits, labels).losses(), expected, atol=1e-9)
 
 
-def test_what_does_not_fit_in_memory_is_computed_anew_with_the_same_result():
+def test_what_does_not_fit_in_memory_is_computed_anew_with_the_same_result(monkeypatch):
     logits, labels = problem(5, [1.0, 2.0], frames=1300)  # three batches
     kept, streamed = heldout(logits, labels), heldout(logits, labels, kept=logits.nbytes - 1)
     np.testing.assert_array_equal(fit_weights(kept.derivatives, 2), fit_weights(streamed.derivatives, 2))
     assert kept.model.passes == 1  # type: ignore[attr-defined]
     assert 3 <= streamed.model.passes <= 12  # type: ignore[attr-defined]
+    monkeypatch.setattr("kernelam.training.logit_weights.available", lambda _: 2 * logits.nbytes - 2)
+    assert heldout(logits, labels)._kept is None
 
 
 def test_equal_members_share_the_weight_and_are_no_worse_than_one():
@@ -140,3 +144,19 @@ def test_labels_that_are_always_found_end_with_finite_weights():
     weights = fit_weights(heldout(logits, labels).derivatives, 2)
     assert np.isfinite(weights).all()
     assert naive_loss(weights, logits, labels) < 1e-9
+
+
+def test_a_weight_that_comes_close_to_zero_is_not_in_the_way_of_the_others():
+    """Problems on which steps were cut off again and again by a weight of 1e-11, far from the solution."""
+    rng = np.random.default_rng(0)
+    for trial in range(1767):
+        count = int(rng.integers(2, 7))
+        root = rng.standard_normal((count, count)) + rng.uniform(0, 3) * rng.standard_normal((count, 1))
+        H = root @ root.T / count + 1e-3 * np.eye(count)
+        b = rng.standard_normal(count) * rng.uniform(0, 3)
+        if trial in (1642, 1753, 1766):
+            a = fit_weights(lambda a, H=H, b=b: (0.5 * a @ H @ a - b @ a, H @ a - b, H), count)
+            gradient = H @ a - b
+            assert (a >= 0).all()
+            assert (gradient > -1e-5).all()
+            assert (np.abs(a * gradient) < 1e-5).all()

@@ -137,3 +137,10 @@ def test_the_rate_of_shallow_networks_is_searched_and_told(setup, tmp_path):
     (tmp_path / "search.json").unlink()
     assert pretraining.pretrain("discriminative", Network(3, 20, "sigmoid"), many, 0) == tried  # from what is done
     assert not (tmp_path / "search.json").exists()
+
+
+def test_a_machine_that_diverges_is_a_sentence_and_is_not_kept(setup, monkeypatch):
+    monkeypatch.setattr("kernelam.training.rbm.RATE", 1e30)
+    with pytest.raises(KernelamError, match="pre-training diverged in layer 2 of 3: try --pretraining discriminative"):
+        pretraining.pretrain("rbm", Network(3, 20, "sigmoid"), setup, 2)
+    assert set(pretraining.pretrained(setup)) == {"W0", "b0"}

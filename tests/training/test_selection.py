@@ -63,7 +63,7 @@ def test_features_that_see_what_matters_are_kept(train, tmp_path, plan):
     before = input_weights(made.feature_map, DIM)
     chosen = choose(made, train, tmp_path / "s", plan)
     assert chosen.count == 200
-    story = json.loads((tmp_path / "s/selection.json").read_text())
+    story = json.loads((tmp_path / "s/selection.new.json").read_text())
     weights = np.array(story["input_weights"])
     assert weights.mean() == pytest.approx(1.0)
     assert weights[:2].min() > weights[2:].max()
@@ -75,7 +75,7 @@ def test_features_that_see_what_matters_are_kept(train, tmp_path, plan):
 
 def test_chance_is_the_papers_formula(train, tmp_path):
     choose(model(SparseGaussian(0.7, 2)), train, tmp_path / "s")
-    chance = json.loads((tmp_path / "s/selection.json").read_text())["chance"]
+    chance = json.loads((tmp_path / "s/selection.new.json").read_text())["chance"]
     expected = [math.factorial(10) / (math.factorial(t) * 10 ** (10 - t)) for t in range(1, 10)]
     np.testing.assert_allclose(chance, expected)
 
@@ -114,7 +114,7 @@ def test_a_selection_that_is_killed_ends_where_an_uninterrupted_one_does(train, 
             choose(model(Gaussian(1.0)), train, tmp_path / "killed")
     resumed = choose(model(Gaussian(1.0)), train, tmp_path / "killed").arrays
     assert all(torch.equal(whole[name], resumed[name]) for name in whole)
-    stories = [(tmp_path / name / "selection.json").read_text() for name in ("whole", "killed")]
+    stories = [(tmp_path / name / "selection.new.json").read_text() for name in ("whole", "killed")]
     assert stories[0] == stories[1]
 
 

@@ -1,7 +1,10 @@
 """The command from data directories to a model directory: what is refused first, and what is left behind."""
 
 import json
+import multiprocessing
+import os
 import shlex
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -117,6 +120,19 @@ def test_a_model_whose_states_have_changed_is_trained_again(made, tmp_path):
         (made / "ali/final.mdl").write_bytes(stored)
 
 
+@pytest.mark.parametrize("failing", ["--l2 1e6", "--l2 1e6 --rates '0.1 0.2'", "--selection 3 --l2 1e6"])
+def test_a_training_that_fails_leaves_the_model_and_its_story(made, tmp_path, failing):
+    folder = tmp_path / "model"
+    train(made, folder, "--selection 3")
+    whole = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert {"epochs.jsonl", "selection.json", "class_means.safetensors"} <= whole.keys()
+    with pytest.raises(KernelamError, match="try lower --rates or --l2"):
+        train(made, folder, failing)
+    assert whole.items() <= {path.name: path.read_bytes() for path in folder.iterdir()}.items()
+    train(made, folder, "")
+    assert {path.name for path in folder.iterdir()} == whole.keys() - {"selection.json"}
+
+
 def test_epochs_are_judged_against_where_training_starts(made, tmp_path, monkeypatch):
     """With a bottleneck that is a random place, another one once features have been selected."""
     real, seen = acoustic.fit, []
@@ -167,3 +183,61 @@ def test_inputs_may_share_one_scale(made, tmp_path):
     for scaling in ("each", "shared"):
         train(made, tmp_path / scaling, f"--scaling {scaling}")
     assert len({describe(tmp_path / scaling)["fingerprint"] for scaling in ("each", "shared")}) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ("--l2 1e6", "above that of the untrained model: try lower --rates or --l2"),
+        ("--rates 1e6 --momentum 0.9", "above that of the untrained model: try lower --rates or --momentum"),
+        (
+            "--rates '0.1 0.2' --l2 '1000 2000'",
+            "no learning rate of 0.1, 0.2 with l2 1000, 2000 lowered .* try lower --rates or --l2",
+        ),
+        ("--layers 3 --activation relu --rates 1e6", "is not finite where training starts, pre-training has diverged"),
+        ("--layers 3 --activation relu --rates 1e19", "pre-training diverged in layer 2 of 3: try lower --rates"),
+    ],
+)
+def test_what_diverges_says_which_options_to_lower(made, tmp_path, options, sentence):
+    with pytest.raises(KernelamError, match=sentence):
+        train(made, tmp_path / "model", options, "dnn")
+
+
+def dying(made: Path, folder: Path, options: str, last: int) -> None:
+    """Train, as a process that is killed when it is about to move its file number `last` into its place."""
+    left = [last]
+
+    def sync(handle: int) -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    os.fsync = sync  # type: ignore[assignment]
+    train(made, folder, options, "dnn")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--layers 3 --rates '0.1 0.5' --momentum 0.5 --dropout '0.1 0.2'",
+        "--layers 3 --activation sigmoid --pretraining rbm --rbm-epochs 2 --optimiser adamw --schedule average",
+    ],
+)
+def test_networks_whose_training_is_killed_end_where_they_would_have(made, tmp_path, monkeypatch, options):
+    """Killed in pre-training, search, epochs and at the end."""
+    whole, writes, options = tmp_path / "whole", [], f"--max-epochs 2 {options}"
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", writes.append)
+        train(made, whole, options, "dnn")
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(["torch", "pytest", "click.testing"])  # these are what takes long
+    for number in (2, *range(4, len(writes), 4), len(writes)):
+        folder = tmp_path / f"killed{number}"
+        process = processes.Process(target=dying, args=(made, folder, options, number))
+        process.start()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+        assert not (folder / "model.json").exists()
+        train(made, folder, options, "dnn")
+        assert (folder / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes(), number
+        assert sorted(os.listdir(folder)) == sorted(os.listdir(whole)), number
