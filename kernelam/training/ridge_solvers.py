@@ -33,7 +33,7 @@ SLACK = 1.1
 
 Method = Callable[[Product, Tensor, Tensor, Tensor, int, int], Progress]
 METHODS: dict[str, Method] = {"cg": conjugate_gradients, "gmres": gmres}
-VECTORS = {"cg": 8, "gmres": EXPECTED + 8, "cholesky": 2}  # of each pair, while it is solved
+VECTORS = {"cg": 16, "gmres": EXPECTED + 16, "cholesky": 2}  # of each pair, while it is solved
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """The systems of ridge regression against dense solves in double precision and scikit-learn."""
 
+import re
 from itertools import combinations
 from pathlib import Path
 
@@ -133,6 +134,23 @@ def test_bases_are_kept_small(monkeypatch) -> None:
     torch.testing.assert_close(found.x[done], exact[done], rtol=0, atol=1e-3)
     assert (found.steps[~done] == 0).all()
     assert not found.x[~done].any()
+
+
+@pytest.mark.parametrize("name", ["cg", "gmres"])
+def test_systems_take_the_memory_that_is_told(name: str) -> None:
+    """Vectors of all systems, among them copies of those that go on when others have converged."""
+    systems, D, status = 500, 2000, Path("/proc/self/status")
+    A = torch.linspace(1.0, 40.0, systems)[:, None] ** torch.linspace(0.0, 1.0, D)
+    b = torch.randn(systems, D, generator=torch.Generator().manual_seed(0))
+    held = lambda line: 1024 * int(re.search(rf"{line}:\s+(\d+)", status.read_text())[1])  # noqa: E731
+    Path("/proc/self/clear_refs").write_text("5")  # the most from now on
+    before = held("VmRSS")
+    method, targets = ridge_solvers.METHODS[name], 1e-4 * b.norm(dim=1)[:, None]
+    found = method(lambda rows, v: A[rows] * v, torch.arange(systems), b, targets, 100, 1 << 30)
+    most = (held("VmHWM") - before) / (4 * systems * D)
+    steps = int(found.steps.max())
+    assert 24 < steps <= ridge_solvers.EXPECTED
+    assert most < ridge_solvers.VECTORS[name] - 4  # b, x and residuals of the caller
 
 
 def test_a_kill_costs_a_block(problem, tmp_path: Path, monkeypatch) -> None:
