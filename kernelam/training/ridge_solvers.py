@@ -209,7 +209,7 @@ def _iterate(grams: Grams, pairs: Tensor, b: Tensor, ridge: float, solver: Solve
         before = residual[worked].norm(dim=1)
         residual[worked] = b[worked] - product(worked, x[worked])
         after = residual[worked].norm(dim=1)
-        failed = after.cpu() > SLACK * targets[worked, -1]
+        failed = ~(after.cpu() <= SLACK * targets[worked, -1])  # what is not a number has not converged
         hopeless = failed & ((total[worked] >= solver.max_iterations) | ~(after < 0.5 * before).cpu())
         if hopeless.any():
             rows, shares = worked[hopeless], (after / b[worked].norm(dim=1)).cpu()[hopeless]

@@ -201,6 +201,8 @@ def test_what_cannot_be_solved_is_a_sentence(problem, tmp_path: Path) -> None:
         solve_pairs(grams, 0.1, Solver("gmres", max_iterations=2), tmp_path, "f")
     with pytest.raises(KernelamError, match=r"cg did not converge .* relative residual is 0\.\d+, not 0\.001; choose"):
         solve_pairs(grams, 0.1, Solver("cg", max_iterations=2), tmp_path, "f")
+    with pytest.raises(KernelamError, match=r"gmres did not converge .* relative residual is nan"):
+        solve_pairs(grams, 1e30, Solver(max_iterations=3), tmp_path, "f")  # |λv|² is beyond single precision
     with pytest.raises(KernelamError, match="no solver is called lu"):
         Solver("lu")
     with pytest.raises(KernelamError, match="between 0 and 1, not 0"):
