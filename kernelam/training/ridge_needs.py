@@ -19,7 +19,7 @@ from kernelam.training.ridge_solvers import VECTORS, Solver, largest_block, pair
 from kernelam.training.triangles import Triangle
 
 GIB = 2**30
-LIBRARIES = 96 << 20
+LIBRARIES = 80 << 20
 """Bytes that linear algebra and compiled loops take when they are first called."""
 
 
@@ -75,7 +75,8 @@ class Task:
         chunk = chunk_of(D)
         sums = triangle * (3 if several else 1) + chunk * (D + 2 * self.dim)
         scores = kept(self.heldout, len(paired_classes(self.counts)))
-        scoring = scores + max(self._scoring(), 16 * ELEMENTS)  # or eight arrays in double precision
+        fitting = 16 * min(ELEMENTS, scores or ELEMENTS)  # eight arrays in double precision
+        scoring = scores + max(self._scoring(), fitting)
         models = answers * min(2, self.ridges)
         memory = 4 * max(sums, models + max(self._solving(), scoring), 3 * answers)
         matrices = len({unit.matrix for unit in parts})
