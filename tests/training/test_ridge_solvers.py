@@ -60,7 +60,8 @@ def test_pairs_are_those_of_a_dense_solve(problem, tmp_path: Path, name: str, ri
     grams, z, labels = problem
     found = solve_pairs(grams, ridge, Solver(name, 2e-6), tmp_path, "f")
     exact = dense(z, labels, ridge)
-    np.testing.assert_allclose(found.beta, exact, rtol=0, atol=2e-3 * np.abs(exact).max())
+    share = 1e-4 if name == "cholesky" else 2e-3  # what a residual of 2e-6 leaves
+    np.testing.assert_allclose(found.beta, exact, rtol=0, atol=share * np.abs(exact).max())
     assert found.beta.shape == (10, D)
     iterations = found.iterations[:, -1].numpy()
     assert (iterations == 0).all() if name == "cholesky" else (iterations > 3).all()
