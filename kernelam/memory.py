@@ -1,5 +1,6 @@
 """How much memory there is, asked before work that needs a lot of it."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,17 @@ def available(device: Any = "cpu") -> int:
         except (OSError, ValueError):  # no such group, or "max"
             continue
     return free
+
+
+def installed() -> int:
+    """Bytes that this process could ever have: of the machine, or those that its control group allows."""
+    sizes = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            sizes.append(int(Path(limit).read_text()))
+        except (OSError, ValueError):  # no such group, or "max"
+            continue
+    return min(sizes)
 
 
 def _reclaimable(group: Path) -> int:

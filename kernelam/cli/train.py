@@ -189,7 +189,7 @@ def ridge(
     from kernelam.kernels.expression import parse
 
     parse(kernel)  # a mistake in it is told before PyTorch is there
-    ridges = _choices("--ridge", ridge, math.inf)
+    ridges = _choices("--ridge", ridge, 1e15)  # squares of vectors that are multiplied by more are not finite
     from kernelam.training.ridge import prepare_ridge, sum_share, train_ridge
     from kernelam.training.ridge_plan import RidgePlan, Solver
 

@@ -65,15 +65,15 @@ class Ridge(PosteriorModel):
     @torch.no_grad()
     def votes(self, x: Tensor) -> Tensor:
         """How many of its pairs each class wins; where there are none, f itself. A class without problems has −∞."""
-        f = torch.cat([self.outputs(part) for part in torch.split(x, self.chunk)])
-        if self.scheme == "one-vs-one":
-            i, j = self.pairs.T
-            f = self._zeros(x).index_add_(1, i, (f > 0).float()).index_add_(1, j, (f <= 0).float())
         votes = torch.full((len(x), self.num_classes), -torch.inf, device=x.device)
-        return votes.index_copy_(1, self.classes, f)
-
-    def _zeros(self, x: Tensor) -> Tensor:
-        return torch.zeros(len(x), len(self.classes), device=x.device)
+        for part, rows in zip(torch.split(x, self.chunk), torch.split(votes, self.chunk), strict=True):
+            f = self.outputs(part)
+            if self.scheme == "one-vs-one":
+                i, j = self.pairs.T
+                won = torch.zeros(len(part), len(self.classes), device=x.device)
+                f = won.index_add_(1, i, (f > 0).float()).index_add_(1, j, (f <= 0).float())
+            rows.index_copy_(1, self.classes, f)
+        return votes
 
     def _probabilities(self, x: Tensor) -> Tensor:
         """Of `classes` alone, with sum 1."""

@@ -139,7 +139,7 @@ def _about(folder: Path, name: str) -> Path:
 
 def _write(folder: Path, name: str, packed: Tensor) -> None:
     with replacing(_matrix(folder, name)) as stream:
-        packed.cpu().numpy().tofile(stream)
+        stream.write(packed.cpu().numpy().data)
 
 
 def _map(folder: Path, name: str, size: int) -> Tensor:

@@ -14,8 +14,10 @@ from torch import Tensor
 Product = Callable[[Tensor, Tensor], Tensor]
 """product(rows, v): the matrix of system rows[n] times v[n], for each n."""
 
-STEPS = 16
-"""Of GMRES whose basis vectors share a tensor."""
+STEPS = 8
+"""Of GMRES whose basis vectors share a tensor: what is copied at once when systems leave."""
+ROWS = 64
+"""Systems whose solutions are put together at once, for the same reason."""
 
 
 class Progress(NamedTuple):
@@ -46,10 +48,10 @@ def conjugate_gradients(
     for step in range(1, limit + 1):
         image = product(rows[alive], direction)
         length = square / (direction * image).sum(dim=1)
-        done += length[:, None] * direction
-        residual -= length[:, None] * image
+        residual -= image.mul_(length[:, None])
+        done += torch.mul(direction, length[:, None], out=image)
         before, square = square, residual.square().sum(dim=1)
-        direction = residual + (square / before)[:, None] * direction
+        direction.mul_((square / before)[:, None]).add_(residual)
         going = ~_note(steps, alive, square.sqrt().cpu(), targets, step) & (step < limit)
         if not going.all():
             ended = alive[~going]
@@ -166,9 +168,9 @@ def gmres(product: Product, rows: Tensor, b: Tensor, targets: Tensor, limit: int
         residual = problem.add(h.cpu(), below.cpu())
         ended = alive & (_note(steps, stored, residual, targets, step) | (step == limit))
         if ended.any():
-            places = ended.nonzero()[:, 0]
-            y = problem.solution(places).to(b)
-            x[stored[places]], steps[stored[places], -1] = basis.combine(y, places.to(b.device)), step
+            for places in torch.split(ended.nonzero()[:, 0], ROWS):
+                y = problem.solution(places).to(b)
+                x[stored[places]], steps[stored[places], -1] = basis.combine(y, places.to(b.device)), step
             alive &= ~ended
         if not alive.any():
             break

@@ -113,14 +113,17 @@ def _finish(work: Work) -> None:
 
 def _choose(work: Work, grams: Grams, kernel: Kernel, features: FeatureMap) -> tuple[list[dict[str, Any]], Ridge]:
     """What came of each λ, the one with the lowest heldout frame error first, and its model."""
-    ridges, found = work.plan.ridges, []
-    for ridge in ridges:
-        model, trial = _try(work, grams, kernel, features, ridge)
-        found.append(trial)
-    trials = sorted(found, key=lambda trial: float(trial["heldout"]["frame_error"]))
+    ridges, error = work.plan.ridges, lambda trial: float(trial["heldout"]["frame_error"])
+    model, trial = _try(work, grams, kernel, features, ridges[0])
+    trials = [trial]
+    for ridge in ridges[1:]:
+        other, trial = _try(work, grams, kernel, features, ridge)
+        if error(trial) < min(map(error, trials)):
+            model = other
+        del other  # before the next has its systems
+        trials.append(trial)
+    trials.sort(key=error)
     best = trials[0]["ridge"]
-    if best != ridges[-1]:
-        model, _ = _try(work, grams, kernel, features, best)  # whose systems are solved already
     if len(ridges) > 1 and best in (min(ridges), max(ridges)):
         side = "lower" if best == min(ridges) else "higher"
         warn(f"the best ridge, {best:g}, is at the edge of those tried: {side} --ridge may do better")

@@ -14,11 +14,12 @@ from kernelam.progress import say
 from kernelam.training.calibration import ELEMENTS
 from kernelam.training.cost import peak_memory
 from kernelam.training.gram import chunk_of, units
+from kernelam.training.ridge_scores import kept
 from kernelam.training.ridge_solvers import VECTORS, Solver, largest_block, paired_classes, side_of
 from kernelam.training.triangles import Triangle
 
 GIB = 2**30
-LIBRARIES = 96 << 20
+LIBRARIES = 80 << 20
 """Bytes that linear algebra and compiled loops take when they are first called."""
 
 
@@ -65,16 +66,19 @@ class Task:
 
     def needs(self, device: torch.device) -> Needs:
         """Besides what the process has already: in its largest phase, the sums of a unit, the systems of a block with
-        the answers so far, the scoring of heldout frames, or a copy of the answers as they are saved."""
+        the answers so far, the scoring of heldout frames (both beside the answers of the best λ before), or two copies
+        of the answers as they are saved."""
         D, parts = self.count, units(matrix_sizes(self.counts, self.scheme))
         triangle, problems = Triangle(D).size, problems_of(self.counts, self.scheme)
         several = sum(unit.of > 1 for unit in parts)
         answers = problems * D
         chunk = chunk_of(D)
         sums = triangle * (3 if several else 1) + chunk * (D + 2 * self.dim)
-        scores = self.heldout * max(1, len(paired_classes(self.counts)) - 1)
-        scoring = answers + scores + max(self._scoring(), 16 * ELEMENTS)  # or eight arrays in double precision
-        memory = 4 * max(sums, answers + self._solving(), scoring, 2 * answers)
+        scores = kept(self.heldout, len(paired_classes(self.counts)))
+        fitting = 16 * min(ELEMENTS, scores or ELEMENTS)  # eight arrays in double precision
+        scoring = scores + max(self._scoring(), fitting)
+        models = answers * min(2, self.ridges)
+        memory = 4 * max(sums, models + max(self._solving(), scoring), 3 * answers)
         matrices = len({unit.matrix for unit in parts})
         written = triangle * (len(parts) + (several > 0)) + answers * (self.ridges + 1)
         used = peak_memory(device) + LIBRARIES if device.type == "cpu" else 0

@@ -13,11 +13,16 @@ SCORES = 1 << 30
 """Bytes of heldout scores that are kept; where there are more, each step of the calibration computes them again."""
 
 
+def kept(frames: int, classes: int) -> int:
+    """How many are kept of so many heldout frames, each in as many problems as there are other classes; 0 if none."""
+    scores = frames * max(1, classes - 1)
+    return scores if 4 * scores <= SCORES else 0
+
+
 def heldout_scores(model: Ridge, heldout: Batches) -> Source:
     """f of heldout frames: of a class, in the pairs that it is in; or of all frames, against the rest."""
     parts = _of_pairs if model.scheme == "one-vs-one" else _of_classes
-    size = 4 * len(heldout) * max(1, len(model.classes) - 1)
-    if size > SCORES:
+    if not kept(len(heldout), len(model.classes)):
         return lambda: parts(model, heldout)
     known = list(progress(parts(model, heldout), "heldout scores"))
     return lambda: iter(known)

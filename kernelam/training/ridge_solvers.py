@@ -15,10 +15,12 @@ import torch
 from torch import Tensor
 
 from kernelam.errors import KernelamError
+from kernelam.memory import installed
 from kernelam.progress import progress
 from kernelam.training import checkpoint
 from kernelam.training.gram import Grams
 from kernelam.training.krylov import Product, Progress, conjugate_gradients, gmres
+from kernelam.training.triangles import Triangle
 
 LEVELS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 FEWEST = 2
@@ -33,7 +35,7 @@ SLACK = 1.1
 
 Method = Callable[[Product, Tensor, Tensor, Tensor, int, int], Progress]
 METHODS: dict[str, Method] = {"cg": conjugate_gradients, "gmres": gmres}
-VECTORS = {"cg": 8, "gmres": EXPECTED + 8, "cholesky": 2}  # of each pair, while it is solved
+VECTORS = {"cg": 16, "gmres": EXPECTED + 16, "cholesky": 2}  # of each pair, while it is solved
 
 
 @dataclass(frozen=True)
@@ -100,10 +102,11 @@ def solve_pairs(grams: Grams, ridge: float, solver: Solver, folder: Path, finger
     pairs = pairs_of(len(classes))
     beta, iterations = torch.empty(len(pairs), grams.count), _no_iterations(len(pairs), solver)
     seconds = 0.0
-    every = list(blocks(len(classes), side_of(solver, grams.count)))
+    side = side_of(solver, grams.count)
+    every = list(blocks(len(classes), side))
     for number, block in enumerate(progress(every, f"{len(pairs)} systems, ridge {ridge:g}")):
         path = folder / f"{number}.safetensors"
-        named = f"{fingerprint} {ridge!r} {solver} {number}"
+        named = f"{fingerprint} {ridge!r} {solver} {side} {number}"
         known = checkpoint.read(path, named)
         if known is None:
             start = time.monotonic()
@@ -118,8 +121,11 @@ def solve_pairs(grams: Grams, ridge: float, solver: Solver, folder: Path, finger
 
 
 def side_of(solver: Solver, count: int) -> int:
-    """Classes on either side of a block of pairs that takes the memory of the solver."""
-    return max(1, min(WIDEST[solver.name], math.isqrt(solver.memory // (4 * count * VECTORS[solver.name]))))
+    """Classes on either side of a block of pairs that takes the memory of the solver. Each iteration reads all their
+    matrices, for which half of the machine's memory must do: else every one of them comes from the disk again."""
+    vectors = math.isqrt(solver.memory // (4 * count * VECTORS[solver.name]))
+    matrices = installed() // 2 // (2 * 4 * Triangle(count).size)
+    return max(1, min(WIDEST[solver.name], vectors, matrices))
 
 
 def largest_block(classes: int, side: int) -> int:
@@ -209,7 +215,7 @@ def _iterate(grams: Grams, pairs: Tensor, b: Tensor, ridge: float, solver: Solve
         before = residual[worked].norm(dim=1)
         residual[worked] = b[worked] - product(worked, x[worked])
         after = residual[worked].norm(dim=1)
-        failed = after.cpu() > SLACK * targets[worked, -1]
+        failed = ~(after.cpu() <= SLACK * targets[worked, -1])  # what is not a number has not converged
         hopeless = failed & ((total[worked] >= solver.max_iterations) | ~(after < 0.5 * before).cpu())
         if hopeless.any():
             rows, shares = worked[hopeless], (after / b[worked].norm(dim=1)).cpu()[hopeless]

@@ -2,6 +2,7 @@
 
 import copy
 import math
+import weakref
 from itertools import combinations
 from pathlib import Path
 
@@ -79,6 +80,22 @@ def test_logits_are_normalised_and_parts_make_the_whole(monkeypatch, x: torch.Te
     assert model.chunk == 2
     torch.testing.assert_close(model.logits(x), logits)
     assert torch.equal(model.votes(x), votes) or scheme == "one-vs-rest"
+
+
+def test_votes_of_an_hour_take_no_more_memory_than_of_a_minute(monkeypatch, x: torch.Tensor) -> None:
+    model, alive = make(), []
+    outputs = model.outputs
+
+    def watched(part: torch.Tensor) -> torch.Tensor:
+        found = outputs(part)
+        alive.append(weakref.ref(found))
+        assert sum(one() is not None for one in alive) <= 2
+        return found
+
+    monkeypatch.setattr(ridge, "CHUNK_ELEMENTS", 200)
+    monkeypatch.setattr(model, "outputs", watched)
+    model.votes(x)
+    assert len(alive) == 5
 
 
 @pytest.mark.parametrize("scheme", ridge.SCHEMES)

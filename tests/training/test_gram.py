@@ -1,5 +1,7 @@
 """A_i and g_i against plain products, whatever the number of jobs and however often they were killed."""
 
+import resource
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -140,6 +142,19 @@ def test_a_file_cut_short_is_a_sentence(train: Batches, features: FeatureMap, tm
     (tmp_path / "sums/3.f32").write_bytes(b"1234")
     with pytest.raises(KernelamError, match=r"3\.f32 has 4 bytes, but \d+ belong to it"):
         grams.full(3)
+
+
+def test_a_full_disk_is_named(train: Batches, features: FeatureMap, tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8192, before[1]))
+        with pytest.raises(KernelamError, match=r"cannot write .*/0\.f32: File too large"):
+            accumulate(units(COUNTS), train, features, tmp_path / "sums")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert [path.name for path in (tmp_path / "sums").iterdir()] == ["0.safetensors"]
 
 
 def test_the_share_of_the_peak_is_measured() -> None:

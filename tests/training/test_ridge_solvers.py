@@ -1,5 +1,6 @@
 """The systems of ridge regression against dense solves in double precision and scikit-learn."""
 
+import re
 from itertools import combinations
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from kernelam.kernels import FeatureMap, Gaussian
 from kernelam.training import gram, krylov, ridge_solvers
 from kernelam.training.gram import Grams, accumulate, assemble, units
 from kernelam.training.ridge_solvers import Solver, blocks, pairs_of, solve_pairs, solve_rest
+from kernelam.training.triangles import Triangle
 
 CPU = torch.device("cpu")
 COUNTS = np.array([80, 120, 0, 90, 1, 60, 70])
@@ -58,7 +60,8 @@ def test_pairs_are_those_of_a_dense_solve(problem, tmp_path: Path, name: str, ri
     grams, z, labels = problem
     found = solve_pairs(grams, ridge, Solver(name, 2e-6), tmp_path, "f")
     exact = dense(z, labels, ridge)
-    np.testing.assert_allclose(found.beta, exact, rtol=0, atol=2e-3 * np.abs(exact).max())
+    share = 1e-4 if name == "cholesky" else 2e-3  # what a residual of 2e-6 leaves
+    np.testing.assert_allclose(found.beta, exact, rtol=0, atol=share * np.abs(exact).max())
     assert found.beta.shape == (10, D)
     iterations = found.iterations[:, -1].numpy()
     assert (iterations == 0).all() if name == "cholesky" else (iterations > 3).all()
@@ -135,6 +138,23 @@ def test_bases_are_kept_small(monkeypatch) -> None:
     assert not found.x[~done].any()
 
 
+@pytest.mark.parametrize("name", ["cg", "gmres"])
+def test_systems_take_the_memory_that_is_told(name: str) -> None:
+    """Vectors of all systems, among them copies of those that go on when others have converged."""
+    systems, D, status = 500, 2000, Path("/proc/self/status")
+    A = torch.linspace(1.0, 40.0, systems)[:, None] ** torch.linspace(0.0, 1.0, D)
+    b = torch.randn(systems, D, generator=torch.Generator().manual_seed(0))
+    held = lambda line: 1024 * int(re.search(rf"{line}:\s+(\d+)", status.read_text())[1])  # noqa: E731
+    Path("/proc/self/clear_refs").write_text("5")  # the most from now on
+    before = held("VmRSS")
+    method, targets = ridge_solvers.METHODS[name], 1e-4 * b.norm(dim=1)[:, None]
+    found = method(lambda rows, v: A[rows] * v, torch.arange(systems), b, targets, 100, 1 << 30)
+    most = (held("VmHWM") - before) / (4 * systems * D)
+    steps = int(found.steps.max())
+    assert 24 < steps <= ridge_solvers.EXPECTED
+    assert most < ridge_solvers.VECTORS[name] - 4  # b, x and residuals of the caller
+
+
 def test_a_kill_costs_a_block(problem, tmp_path: Path, monkeypatch) -> None:
     grams, _, _ = problem
     solver = Solver("gmres", memory=4 * D * 100 * 4)
@@ -166,6 +186,19 @@ def test_blocks_are_all_pairs_once(classes: int, side: int) -> None:
     assert pairs_of(classes).tolist() == [list(pair) for pair in combinations(range(classes), 2)]
 
 
+def test_the_matrices_of_a_block_fit_into_memory(problem, tmp_path: Path, monkeypatch) -> None:
+    """Those of 147 classes with 20,000 features do not all; where memory has changed, old blocks are not taken."""
+    for memory, side in ((512 << 30, 16), (24 << 30, 7), (1 << 30, 1)):
+        monkeypatch.setattr(ridge_solvers, "installed", lambda memory=memory: memory)
+        assert ridge_solvers.side_of(Solver(), 20_000) == side
+        assert side == 1 or 2 * side * 4 * Triangle(20_000).size <= memory // 2
+    grams, _, _ = problem
+    solver = Solver(tolerance=1e-5)
+    few = solve_pairs(grams, 0.1, solver, tmp_path, "f")
+    monkeypatch.undo()
+    torch.testing.assert_close(solve_pairs(grams, 0.1, solver, tmp_path, "f").beta, few.beta, rtol=0, atol=1e-3)
+
+
 def test_one_vs_rest_is_that_of_scikit_learn(tmp_path: Path, monkeypatch) -> None:
     """From one matrix, in units that have the frames of several classes."""
     monkeypatch.setattr(gram, "UNIT", 50)
@@ -183,6 +216,8 @@ def test_what_cannot_be_solved_is_a_sentence(problem, tmp_path: Path) -> None:
         solve_pairs(grams, 0.1, Solver("gmres", max_iterations=2), tmp_path, "f")
     with pytest.raises(KernelamError, match=r"cg did not converge .* relative residual is 0\.\d+, not 0\.001; choose"):
         solve_pairs(grams, 0.1, Solver("cg", max_iterations=2), tmp_path, "f")
+    with pytest.raises(KernelamError, match=r"gmres did not converge .* relative residual is nan"):
+        solve_pairs(grams, 1e30, Solver(max_iterations=3), tmp_path, "f")  # |λv|² is beyond single precision
     with pytest.raises(KernelamError, match="no solver is called lu"):
         Solver("lu")
     with pytest.raises(KernelamError, match="between 0 and 1, not 0"):
