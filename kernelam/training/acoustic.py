@@ -266,7 +266,7 @@ def pack_frames(
     if given.scaling != "each":  # which models knew nothing else than before there was another
         settings["scaling"] = given.scaling
     told = {"settings": settings, "options": options, "data": [store.digest for store in stores]}
-    fingerprint = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    fingerprint = fingerprint_of(told)
     states = [*state_files(given), *([given.pipeline.lda] if given.pipeline.lda else [])]
     if is_whole(given.folder, fingerprint, states):
         say(f"{given.folder} holds the model of these data and settings already")
@@ -276,6 +276,10 @@ def pack_frames(
     say(f"{len(train)} training frames, {len(heldout)} heldout frames, {transitions.num_pdfs} classes, on {place}")
     phones = class_phones(transitions, states[STATES.index("phones.txt")])
     return Packed(train, heldout, inputs, counts, told, fingerprint, states, phones)
+
+
+def fingerprint_of(told: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
 def pack_sets(given: TrainingInput, transitions: TransitionModel) -> tuple[list[FrameStore], Inputs]:

@@ -19,14 +19,14 @@ from kernelam.frames.batches import Batches
 from kernelam.frames.store import FrameStore
 from kernelam.kernels import FeatureMap, Kernel
 from kernelam.models.arrays import read_arrays
-from kernelam.models.directory import STATES, remove_model, save_model
+from kernelam.models.directory import remove_model, save_model
 from kernelam.models.posterior import find_device
 from kernelam.models.ridge import Ridge
 from kernelam.progress import say, warn
-from kernelam.training.acoustic import HELDOUT, TrainingInput, check_alignments, state_files
+from kernelam.training.acoustic import HELDOUT, TrainingInput, check_alignments
 from kernelam.training.calibration import calibrate
 from kernelam.training.cost import peak_memory
-from kernelam.training.examination import class_phones, examine
+from kernelam.training.examination import examine
 from kernelam.training.gram import Grams, accumulate, assemble, assign, units
 from kernelam.training.metrics import evaluate
 from kernelam.training.ridge_plan import RidgePlan, Work, begin, clean, features_of, restore
@@ -73,22 +73,21 @@ def _finish(work: Work) -> None:
     clock, given, plan = time.monotonic(), work.given, work.plan
     kernel, features = features_of(work)
     every = units(work.sizes)
-    accumulate(every, work.train, features, work.folder)
-    grams = assemble(every, features.count, work.counts, work.folder, work.train.device)
+    accumulate(every, work.packed.train, features, work.folder)
+    grams = assemble(every, features.count, work.packed.counts, work.folder, work.packed.train.device)
     say(
         f"sums over frames in {grams.seconds:.0f} s of all jobs; the largest error of a sampled entry {grams.error:.1e}"
     )
     trials, model = _choose(work, grams, kernel, features)
     best = trials[0]
     disk = sum(path.stat().st_size for path in given.folder.rglob("*") if path.is_file())
-    states = state_files(given)
-    seen = examine(model, work.heldout, class_phones(work.transitions, states[STATES.index("phones.txt")]))
+    seen = examine(model, work.packed.heldout, work.packed.phones)
     phases = {"sums": round(grams.seconds, 1), **best["seconds"]}
     about = {
-        "fingerprint": work.fingerprint,
+        "fingerprint": work.packed.fingerprint,
         "training": {
-            **work.told,
-            "frames": len(work.train),
+            **work.packed.told,
+            "frames": len(work.packed.train),
             "seconds": round(sum(phases.values()), 1),
             "seconds_of_phases": {**phases, "this process": round(time.monotonic() - clock, 1)},
             "sums_error": grams.error,
@@ -96,7 +95,7 @@ def _finish(work: Work) -> None:
             "iterations": best["iterations"],
             "trials": trials,
             "flops": _flops(work, features, best["iterations"]["sum"]),
-            "memory": peak_memory(work.train.device),
+            "memory": peak_memory(work.packed.train.device),
             "disk": disk,
             "estimate": asdict(work.needs),
         },
@@ -106,8 +105,7 @@ def _finish(work: Work) -> None:
     }
     remove_model(given.folder)
     seen.save(given.folder)
-    lda = [given.pipeline.lda] if given.pipeline.lda else []
-    save_model(given.folder, model, about, [*states, *lda])
+    save_model(given.folder, model, about, work.packed.states)
     clean(given.folder)
 
 
@@ -137,13 +135,13 @@ def _try(work: Work, grams: Grams, kernel: Kernel, features: FeatureMap, ridge: 
         solved = solve_pairs(grams, ridge, plan.solver, work.folder / f"ridge.{ridge!r}", work.fingerprint_of_sums)
     else:
         solved = solve_rest(grams, ridge)
-    classes = torch.from_numpy(paired_classes(work.counts))
-    common = (given.pipeline, work.inputs, work.counts, work.train.device)
+    classes = torch.from_numpy(paired_classes(work.packed.counts))
+    common = (given.pipeline, work.packed.inputs, work.packed.counts, work.packed.train.device)
     model = Ridge(kernel, features, plan.scheme, classes, solved.beta, *common)
     start = time.monotonic()
-    model.calibrate(calibrate(heldout_scores(model, work.heldout), len(solved.beta), model.device))
+    model.calibrate(calibrate(heldout_scores(model, work.packed.heldout), len(solved.beta), model.device))
     calibrated = time.monotonic()
-    heldout = {**evaluate(model, work.heldout), "vote_error": vote_error(model, work.heldout)}
+    heldout = {**evaluate(model, work.packed.heldout), "vote_error": vote_error(model, work.packed.heldout)}
     ended = time.monotonic()
     steps = solved.iterations[:, -1]
     iterations = {**_figures(steps), "median": float(steps.double().median()), "sum": int(steps.sum())}
@@ -171,9 +169,9 @@ def _flops(work: Work, features: FeatureMap, iterations: int) -> int:
     projections = sum(
         array.numel() for array in features.arrays.values() if array.ndim == 2 and array.is_floating_point()
     )
-    sums = len(work.train) * (2 * projections + D * (D + 1))
+    sums = len(work.packed.train) * (2 * projections + D * (D + 1))
     if iterations:
         return sums + 4 * D * D * iterations
-    classes = len(paired_classes(work.counts))
+    classes = len(paired_classes(work.packed.counts))
     factors = classes * (classes - 1) // 2 if work.plan.scheme == "one-vs-one" else 1
     return sums + factors * D**3 // 3

@@ -1,9 +1,6 @@
 """A training of a ridge model before its sums over frames: settings, checks, frames, features."""
 
-import hashlib
-import json
 import shutil
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,17 +10,14 @@ import torch
 from torch import Tensor
 
 from kernelam.errors import KernelamError
-from kernelam.frames.batches import Batches
-from kernelam.frames.store import FrameStore
 from kernelam.hmm.transitions import TransitionModel
 from kernelam.kernels import FeatureMap, Kernel, kernel_from
 from kernelam.models.arrays import read_arrays
-from kernelam.models.directory import is_whole
 from kernelam.models.posterior import Inputs, find_device
 from kernelam.models.ridge import SCHEMES
-from kernelam.progress import say, warn
+from kernelam.progress import warn
 from kernelam.training import checkpoint
-from kernelam.training.acoustic import TrainingInput, count_classes, pack_sets
+from kernelam.training.acoustic import Packed, TrainingInput, fingerprint_of, pack_frames
 from kernelam.training.features import build_features
 from kernelam.training.ridge_needs import Needs, Task, check_needs, matrix_sizes
 from kernelam.training.ridge_solvers import FEWEST, Solver, check_ridge, paired_classes
@@ -62,19 +56,13 @@ class Work:
 
     given: TrainingInput
     plan: RidgePlan
-    transitions: TransitionModel
-    train: Batches
-    heldout: Batches
-    inputs: Inputs
-    counts: np.ndarray
+    packed: Packed
     needs: Needs
-    told: dict[str, Any]
-    fingerprint: str
     fingerprint_of_sums: str
 
     @property
     def sizes(self) -> np.ndarray:
-        return matrix_sizes(self.counts, self.plan.scheme)
+        return matrix_sizes(self.packed.counts, self.plan.scheme)
 
     @property
     def folder(self) -> Path:
@@ -84,33 +72,19 @@ class Work:
 def begin(given: TrainingInput, transitions: TransitionModel, plan: RidgePlan, device: str) -> Work | None:
     """Frames and settings; nothing where the model is there. Of what is refused nothing stays behind."""
     place = find_device(device)
-    stores, inputs = pack_sets(given, transitions)
-    features = {"pipeline": given.pipeline.settings(), "context": given.context}
-    told = {
-        "settings": {**plan.settings(), **features},
-        "options": {"seed": plan.seed},
-        "data": [store.digest for store in stores],
-    }
-    fingerprint = _digest(told)
-    if is_whole(given.folder, fingerprint):
-        say(f"{given.folder} holds the model of these data and settings already")
+    packed = pack_frames(given, transitions, plan.settings(), {"seed": plan.seed}, place)
+    if packed is None:
         clean(given.folder)
         return None
-    counts = count_classes(stores[0], transitions.num_pdfs)
-    train, heldout = (Batches(store, inputs.context, inputs.mean, inputs.scale, place) for store in stores)
-    say(f"{len(train)} training frames, {len(heldout)} heldout frames, {transitions.num_pdfs} classes, on {place}")
-    of_sums = _digest({**plan.of_sums(), **features, "data": stores[0].digest})
+    features = {name: packed.told["settings"].get(name) for name in ("pipeline", "context", "scaling")}
+    of_sums = fingerprint_of({**plan.of_sums(), **features, "data": packed.told["data"][0]})
     try:
-        _check_classes(counts, plan)
-        needs = check_needs(_task(plan, counts, stores, inputs), given.folder, place)
+        _check_classes(packed.counts, plan)
+        needs = check_needs(_task(plan, packed), given.folder, place)
     except KernelamError:
         shutil.rmtree(given.folder / "frames")
         raise
-    return Work(given, plan, transitions, train, heldout, inputs, counts, needs, told, fingerprint, of_sums)
-
-
-def _digest(told: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    return Work(given, plan, packed, needs, of_sums)
 
 
 def _check_classes(counts: np.ndarray, plan: RidgePlan) -> None:
@@ -129,16 +103,24 @@ def _check_classes(counts: np.ndarray, plan: RidgePlan) -> None:
 
 def features_of(work: Work) -> tuple[Kernel, FeatureMap]:
     """The features, drawn and fitted once; what is left of other sums is removed."""
-    plan, path, place = work.plan, work.folder / "features.safetensors", work.train.device
+    plan, path, place = work.plan, work.folder / "features.safetensors", work.packed.train.device
     known = checkpoint.read(path, work.fingerprint_of_sums)
     if known is None:
         shutil.rmtree(work.folder, ignore_errors=True)
-        source = (plan.bandwidth, plan.num_features, plan.sampling, work.train, work.inputs, plan.seed, place)
+        source = (
+            plan.bandwidth,
+            plan.num_features,
+            plan.sampling,
+            work.packed.train,
+            work.packed.inputs,
+            plan.seed,
+            place,
+        )
         kernel, features = build_features(plan.kernel, *source)
-        mean, scale = (torch.from_numpy(array) for array in (work.inputs.mean, work.inputs.scale))
+        mean, scale = (torch.from_numpy(array) for array in (work.packed.inputs.mean, work.packed.inputs.scale))
         about = {
             "kernel": kernel.settings(),
-            "context": work.inputs.context,
+            "context": work.packed.inputs.context,
             "sizes": work.sizes.astype(int).tolist(),
         }
         arrays = {**features.arrays, "input.mean": mean, "input.scale": scale}
@@ -156,9 +138,9 @@ def restore(
     return Inputs(tuple(about["context"]), mean, scale), kernel, kernel.map_of(arrays).to(device)
 
 
-def _task(plan: RidgePlan, counts: np.ndarray, stores: Sequence[FrameStore], inputs: Inputs) -> Task:
-    size = 4 * sum(map(len, stores)) * (len(inputs.mean) + 1)
-    sizes = (counts, plan.num_features, inputs.dim, len(stores[1]), size)
+def _task(plan: RidgePlan, packed: Packed) -> Task:
+    stored = 4 * (len(packed.train) + len(packed.heldout)) * (len(packed.inputs.mean) + 1)
+    sizes = (packed.counts, plan.num_features, packed.inputs.dim, len(packed.heldout), stored)
     return Task(*sizes, plan.scheme, plan.solver, len(plan.ridges))
 
 
