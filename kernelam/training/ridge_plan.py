@@ -12,13 +12,14 @@ from torch import Tensor
 from kernelam.errors import KernelamError
 from kernelam.hmm.transitions import TransitionModel
 from kernelam.kernels import FeatureMap, Kernel, kernel_from
+from kernelam.kernels.expression import parse
 from kernelam.models.arrays import read_arrays
 from kernelam.models.posterior import Inputs, find_device
 from kernelam.models.ridge import SCHEMES
 from kernelam.progress import warn
 from kernelam.training import checkpoint
 from kernelam.training.acoustic import Packed, TrainingInput, fingerprint_of, pack_frames
-from kernelam.training.features import build_features
+from kernelam.training.features import build_features, check_drawable
 from kernelam.training.ridge_needs import Needs, Task, check_needs, matrix_sizes
 from kernelam.training.ridge_solvers import FEWEST, Solver, check_ridge, paired_classes
 
@@ -72,6 +73,7 @@ class Work:
 def begin(given: TrainingInput, transitions: TransitionModel, plan: RidgePlan, device: str) -> Work | None:
     """Frames and settings; nothing where the model is there. Of what is refused nothing stays behind."""
     place = find_device(device)
+    check_drawable(parse(plan.kernel), plan.num_features, plan.num_features, plan.sampling)
     packed = pack_frames(given, transitions, plan.settings(), {"seed": plan.seed}, place)
     if packed is None:
         clean(given.folder)
