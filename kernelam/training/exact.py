@@ -37,6 +37,20 @@ class Samples(Protocol):
         """Inputs and labels of samples by their numbers."""
 
 
+class Table:
+    """Samples in memory."""
+
+    def __init__(self, x: Tensor, labels: Tensor) -> None:
+        self.x, self.labels, self.device = x, labels, x.device
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def take(self, frames: Tensor) -> tuple[Tensor, Tensor]:
+        frames = frames.to(self.device)
+        return self.x[frames], self.labels[frames]
+
+
 Fit = Callable[[BandwidthKernel, float | None, Kernel | None], Kernel]
 """What gives a kernel its width: a multiple of the median, if there is one, of distances in the space of another."""
 
