@@ -19,7 +19,7 @@ from kernelam.models.energies import ELEMENTS, Energies, squared_distances
 from kernelam.progress import say
 
 NEAR = 1.1  # times the margin, so that who comes near in a round is there already
-MOST = 200  # impostors of an example that a round finds: the nearest
+LEAST, MOST = 10, 200  # impostors of an example that a round finds: the nearest, some even if they are far
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,9 @@ class Margins:
             distance = squared_distances(y[rows], y)
             distance[self.labels[rows, None] == self.labels[None]] = torch.inf
             values, places = distance.topk(min(MOST, len(y)), dim=1, largest=False)
-            i, place = (values < bound[rows, None]).nonzero().T
+            near = values < bound[rows, None]
+            near[:, :LEAST] = values[:, :LEAST].isfinite()
+            i, place = near.nonzero().T
             found.append(rows[i] * len(y) + places[i, place])
         known = self.impostors.i * len(y) + self.impostors.j
         both = torch.cat([known, *found]).unique()
@@ -152,23 +154,26 @@ def learn_metric(
         arrays, rounds = kept
         metric, best, i, j = (arrays[name].to(x.device) for name in ("metric", "best", "i", "j"))
         margins.impostors = Pairs(i, j, len(x))
-    while len(rounds) <= options.rounds and not _ended(rounds, options.tolerance):
+    while not _ended(rounds, options):
         new = margins.look(metric)
         value, _ = margins.value_and_gradient(metric)
         if not rounds or value < min(row["loss"] for row in rounds):
             best = metric
         rounds.append({"loss": value, "impostors": len(margins.impostors), "new": new})
         say(f"metric, round {len(rounds) - 1}: loss {value:.6g}, {len(margins.impostors)} impostors, {new} new")
-        metric = _downhill(margins, metric, options.steps)
+        if not _ended(rounds, options):
+            metric = _downhill(margins, metric, options.steps)
         if keep is not None:
-            keep({"metric": metric, "best": best, "i": margins.impostors.i, "j": margins.impostors.j}, rounds)
+            keep({"metric": metric, "best": best.clone(), "i": margins.impostors.i, "j": margins.impostors.j}, rounds)
     return best, rounds
 
 
-def _ended(rounds: list[dict[str, Any]], tolerance: float) -> bool:
+def _ended(rounds: list[dict[str, Any]], options: MetricOptions) -> bool:
     """Whether the last round gained hardly anything; one that lost, as there were new impostors, did not end it."""
     losses = [row["loss"] for row in rounds]
-    return len(losses) > 1 and 0.0 <= losses[-2] - losses[-1] < tolerance * losses[-2]
+    if len(losses) > options.rounds:
+        return True
+    return len(losses) > 1 and 0.0 <= losses[-2] - losses[-1] <= options.tolerance * losses[-2]
 
 
 def _downhill(margins: Margins, start: Tensor, steps: int) -> Tensor:
