@@ -16,8 +16,10 @@ TOP = ("metric", "points", "sizes", "reach")
 
 
 class Multilayer(PosteriorModel):
-    """p(c | x) ∝ exp(b_c − τ E_c(h(x))) with E_c the energy of class c, and h(x) what the layers make of those inputs
-    that were `kept`.
+    """p(c | x) ∝ exp(b_c) (1 + E_c(h(x)))^−τ with E_c the energy of class c, and h(x) what the layers make of those
+    inputs that were `kept`.
+
+    Energies are sums over impostors, and of some frames a hundred times those of others: no τ of exp(−τ E) suits both.
 
     `classes` are those that had examples enough; any other one has a fixed probability, its share of the training
     frames or that of half a frame.
@@ -58,11 +60,11 @@ class Multilayer(PosteriorModel):
 
     @torch.no_grad()
     def scores(self, x: Tensor) -> Tensor:
-        """−E of each of `classes`."""
+        """−log(1 + E) of each of `classes`."""
         hidden = x[:, self.numbers["kept"]]
         for layer in self.layers:
             hidden = layer(hidden)
-        return -self.energies(hidden)
+        return -torch.log1p(self.energies(hidden))
 
     @torch.no_grad()
     def logits(self, x: Tensor) -> Tensor:

@@ -1,7 +1,8 @@
 """Layers of a multilayer kernel machine (cho2009, section 3.1): pruned inputs, then kernel PCA, pruned, and so on.
 
-The widths, and those of Gaussian kernels, are chosen layer by layer on the last examples, which are then part of what
-all layers are made of again (section 3.2). Each layer is kept in a file, from which a run that was killed goes on.
+The widths, and those of Gaussian kernels, are chosen layer by layer on other examples; or on the last, which are then
+part of what all layers are made of again (section 3.2). Each layer is kept in a file, from which a run that was killed
+goes on.
 """
 
 from collections.abc import Callable
@@ -56,7 +57,7 @@ class LayerOptions:
 
 @dataclass(frozen=True)
 class Layers:
-    """What was chosen, and the layers that are made of all examples by it."""
+    """What was chosen, and the layers that were made by it."""
 
     kept: Tensor  # numbers of the inputs
     layers: list[KernelPca]
@@ -97,26 +98,32 @@ class Steps:
         return made
 
 
-def build_layers(x: Tensor, labels: Tensor, options: LayerOptions, steps: Steps) -> Layers:
-    """Choose on the last examples, then make all of them count."""
+def build_layers(
+    x: Tensor, labels: Tensor, options: LayerOptions, steps: Steps, others: tuple[Tensor, Tensor] | None = None
+) -> Layers:
+    """Choose on `others` with their labels; or, without these, on the last examples, and then make all of them count.
+
+    The last are no others where examples come in runs that are alike, as frames of an utterance do.
+    """
+    if others is not None:
+        return _choose(x, labels, *others, options, steps)
     count = len(x) - min(VALIDATION, len(x) // 6)
     if count == len(x):
         raise KernelamError(f"{len(x)} examples are too few: some must choose the widths of layers")
-    chosen = _choose(x[:count], labels[:count], x[count:], labels[count:], options, steps)
+    chosen = _choose(x[:count], labels[:count], x[count:], labels[count:], options, steps).chosen
     kept = steps.get("inputs", lambda: ({"kept": ranking(x, labels)[: chosen[0]["features"]]}, {}))[0]["kept"]
     hidden, layers = x[:, kept.to(x.device)], []
     for number, row in enumerate(chosen[1:], 1):
         make = partial(_make, hidden, labels, row, number, options)
-        layer = _restored(steps.get(f"layer.{number}", make), x)
-        hidden = layer(hidden)
-        layers.append(layer)
+        layers.append(_restored(steps.get(f"layer.{number}", make), x))
+        hidden = layers[-1](hidden)
     return Layers(kept, layers, chosen, hidden)
 
 
 def _choose(
     x: Tensor, labels: Tensor, x_new: Tensor, labels_new: Tensor, options: LayerOptions, steps: Steps
-) -> list[dict[str, Any]]:
-    """How many features there are to be of the inputs and of each layer, and of which kernel width."""
+) -> Layers:
+    """With as many features of the inputs and of each layer, and with such kernel widths, as are best for the new."""
 
     def inputs() -> Saved:
         order = ranking(x, labels).to(x.device)
@@ -124,7 +131,7 @@ def _choose(
         return {"kept": order[: width.features]}, asdict(width)
 
     arrays, about = steps.get("choice.0", inputs)
-    kept = arrays["kept"].to(x.device)
+    kept, layers = arrays["kept"].to(x.device), []
     chosen, old, new = [_told(0, about)], x[:, kept], x_new[:, kept]
     for number in range(1, options.layers + 1):
         trials = [
@@ -132,10 +139,10 @@ def _choose(
             for place, width in enumerate(options.bandwidths)
         ]
         best = min(trials, key=lambda trial: trial[1]["error"])
-        layer = _restored(best, x)
-        old, new = layer(old), layer(new)
+        layers.append(_restored(best, x))
+        old, new = layers[-1](old), layers[-1](new)
         chosen.append(_told(number, best[1]))
-    return chosen
+    return Layers(kept, layers, chosen, old)
 
 
 def _told(number: int, about: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from kernelam.errors import KernelamError
 from kernelam.files import alone_in
-from kernelam.frames.batches import Batches
 from kernelam.hmm.transitions import TransitionModel
 from kernelam.models.directory import remove_model, save_model
 from kernelam.models.multilayer import Multilayer
@@ -20,12 +19,12 @@ from kernelam.training.acoustic import HELDOUT, Packed, TrainingInput, check_ali
 from kernelam.training.cost import peak_memory
 from kernelam.training.examination import examine
 from kernelam.training.kernel_pca import check_pca_memory
-from kernelam.training.layers import LayerOptions, Layers, Steps, build_layers, build_metric
+from kernelam.training.layers import VALIDATION, LayerOptions, Layers, Steps, build_layers, build_metric
 from kernelam.training.lmnn import MetricOptions, energies
 from kernelam.training.metrics import evaluate
 from kernelam.training.temperature import fit_temperature
 
-CALIBRATED = 10_000  # random heldout frames that posteriors are calibrated on
+CALIBRATED = 10_000  # random heldout frames that posteriors are calibrated on; VALIDATION of them choose widths
 
 
 def train_multilayer(given: TrainingInput, options: LayerOptions, device: str) -> None:
@@ -50,14 +49,14 @@ def _train(given: TrainingInput, transitions: TransitionModel, options: LayerOpt
         return
     steps = Steps(unfinished, packed.fingerprint)
     x, labels, classes = _examples(packed, options)
-    found = build_layers(x, labels, options, steps)
+    found = build_layers(x, labels, options, steps, _heldout(packed, classes, VALIDATION, options.seed))
     say(f"{found.text} features in the inputs and layers")
     metric_options = MetricOptions(options.targets)
     metric, rounds = build_metric(found.hidden, labels, metric_options, steps)
     top = energies(found.hidden, labels, metric, metric_options)
     common = (given.pipeline, packed.inputs, packed.counts, place)
     model = Multilayer(found.kept, found.layers, top, classes, *common)
-    _calibrate(model, packed.heldout, options.seed)
+    _calibrate(model, packed, options.seed)
     heldout, seen = evaluate(model, packed.heldout), examine(model, packed.heldout, packed.phones)
     say(f"heldout CE {heldout['ce']:.4f}, frame error {100 * heldout['frame_error']:.2f} %")
     about = {
@@ -105,14 +104,18 @@ def _examples(packed: Packed, options: LayerOptions) -> tuple[Tensor, Tensor, Te
     return x[own], torch.searchsorted(classes, labels[own]), classes
 
 
-def _calibrate(model: Multilayer, heldout: Batches, seed: int) -> None:
-    frames = torch.from_numpy(stream(seed, "calibration").permutation(len(heldout))[:CALIBRATED])
-    classes, scores, places = model.numbers["classes"], [], []
-    for part in frames.split(model.chunk):
-        x, labels = heldout.take(part)
-        own = torch.isin(labels, classes)
-        scores.append(model.scores(x[own]))
-        places.append(torch.searchsorted(classes, labels[own]))
-    temperature, biases = fit_temperature(torch.cat(scores), torch.cat(places))
-    say(f"posteriors calibrated on {sum(map(len, places))} heldout frames: energies times {temperature:.4g}")
+def _heldout(packed: Packed, classes: Tensor, count: int, seed: int) -> tuple[Tensor, Tensor]:
+    """As many random heldout frames, those of the classes; and their places among these."""
+    frames = stream(seed, "heldout").permutation(len(packed.heldout))[:count]
+    x, labels = packed.heldout.take(torch.from_numpy(frames))
+    own = torch.isin(labels, classes)
+    if not own.any():
+        raise KernelamError(f"no heldout frame of {len(frames)} is of the {len(classes)} classes of the examples")
+    return x[own], torch.searchsorted(classes, labels[own])
+
+
+def _calibrate(model: Multilayer, packed: Packed, seed: int) -> None:
+    x, labels = _heldout(packed, model.numbers["classes"], CALIBRATED, seed)
+    temperature, biases = fit_temperature(model.scores(x), labels)
+    say(f"posteriors calibrated on {len(x)} heldout frames: temperature {temperature:.4g}")
     model.calibrate(temperature, biases)

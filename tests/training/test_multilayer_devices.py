@@ -8,6 +8,7 @@ from pretended_gpu import DEVICE, OnDevice, PretendedGpu
 from kernelam.frontend.pipeline import Pipeline
 from kernelam.models.multilayer import Multilayer
 from kernelam.models.posterior import Inputs
+from kernelam.training import exact
 from kernelam.training.layers import LayerOptions, Steps, build_layers, build_metric
 from kernelam.training.lmnn import MetricOptions, energies
 from kernelam.training.temperature import fit_temperature
@@ -30,7 +31,8 @@ def fitted(x: torch.Tensor, labels: torch.Tensor, kernel: str) -> Multilayer:
 
 
 @pytest.mark.parametrize("kernel", ["arccos1", "gaussian o arccos0"])
-def test_everything_stays_on_the_device(kernel: str) -> None:
+def test_everything_stays_on_the_device(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact, "PAIRS", 1000)
     rng = np.random.default_rng(0)
     labels = torch.from_numpy(rng.integers(3, size=240))
     means = 2 * rng.standard_normal((3, DIM))
