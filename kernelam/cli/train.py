@@ -243,6 +243,38 @@ def pursuit(
     train_expansion(_given(shared), plan, shared["device"])
 
 
+@command.command()
+@inputs
+@click.option("--kernel", default="arccos1", help="Of each layer, an expression with a closed form: arccos0, gaussian.")
+@click.option("--layers", type=COUNT, default=1, help="Of kernel PCA; 0: nearest neighbours by the inputs themselves.")
+@click.option("--bandwidth", default="1", help="Multiples of the median distance, to choose from in each layer.")
+@click.option("--examples", type=POSITIVE, default=12_000, help="Random frames that it is made of.")
+@click.option("--pca-examples", type=POSITIVE, default=6000, help="Random ones of these that components are of.")
+@click.option("--components", type=POSITIVE, default=500, help="Of each layer, before uninformative ones are left out.")
+@click.option("--targets", type=POSITIVE, default=3, help="Neighbours of an example that the metric draws near.")
+def multilayer(
+    kernel: str,
+    layers: int,
+    bandwidth: str,
+    examples: int,
+    pca_examples: int,
+    components: int,
+    targets: int,
+    **shared: Any,
+) -> None:
+    """Layers of kernel PCA, and nearest neighbours by a metric at the top."""
+    from kernelam.cli.values import numbers
+    from kernelam.kernels.expression import parse
+
+    parse(kernel)  # a mistake in it is told before PyTorch is there
+    bandwidths = tuple(numbers(float, bandwidth))
+    from kernelam.training.layers import LayerOptions
+    from kernelam.training.multilayer import train_multilayer
+
+    shape = (kernel, layers, bandwidths, examples, pca_examples, components, targets)
+    train_multilayer(_given(shared), LayerOptions(*shape, shared["seed"]), shared["device"])
+
+
 OPTIONS = (
     *("search_frames", "batch", "schedule", "max_epochs", "max_halvings", "metric", "augment", "seed"),
     *("precision", "optimiser", "sag_table"),

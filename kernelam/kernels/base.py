@@ -68,6 +68,13 @@ class Kernel(ABC):
         """k(x_i, y_j) by one matrix product, in the precision of x; gradients go back through it."""
         return self.from_products(x.square().sum(1).unsqueeze(1), y.square().sum(1).unsqueeze(0), x @ y.T)
 
+    def matrix(self, x: Tensor, y: Tensor) -> Tensor:
+        """k(x_i, y_j) by products where it is a function of them, and by the exact function otherwise."""
+        try:
+            return self.by_products(x, y)
+        except KernelamError:
+            return self(x, y)
+
     def feature_map(self, dim: int, count: int, seed: int, plan: str = "paired", first_block: int = 0) -> "FeatureMap":
         """`count` random features z with E[z(x)·z(y)] = k(x, y) for inputs of `dim` numbers.
 

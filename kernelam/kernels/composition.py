@@ -1,11 +1,13 @@
 """Composition of kernels, with a projection between the layers (lu2014, section 4.2; cho2009, section 2.3)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from kernelam.errors import KernelamError
+from kernelam.kernels.arccos import ArcCosine
 from kernelam.kernels.base import Draw, FeatureMap, Kernel, part_of
 
 
@@ -19,7 +21,7 @@ class Composition(Kernel):
 
     outer: Kernel
     inner: Kernel
-    features: int  # of the inner map
+    features: int = 0  # of the inner map; 0: only the exact function is wanted
     projection: str | None = None
     name = "composition"
 
@@ -46,12 +48,24 @@ class Composition(Kernel):
     def draw(self, dim: int, count: int, draw: Draw) -> "CompositeFeatures":
         if self.projection:
             raise KernelamError("a composition with a projection must be fitted to data before it has features")
+        if not self.features:
+            raise KernelamError("a composition has random features only if its inner map has a number of them")
         inner = self.inner.draw(dim, self.features, draw.inner())
         return CompositeFeatures(self.outer.draw(inner.count, count, draw.part("outer")), inner)
 
     def map_of(self, arrays: dict[str, Tensor]) -> "CompositeFeatures":
         outer, inner = self.outer.map_of(part_of(arrays, "outer")), self.inner.map_of(part_of(arrays, "inner"))
         return CompositeFeatures(outer, inner, {name: arrays[name] for name in ("matrix", "offset") if name in arrays})
+
+
+def arc_cosine_layers(degrees: Sequence[int]) -> Kernel:
+    """k⁽ˡ⁾ of l layers, their degrees from the inputs up (cho2009, equation 12)."""
+    if not degrees:
+        raise KernelamError("an arc-cosine kernel has a depth of at least 1, not 0")
+    kernel: Kernel = ArcCosine(degrees[0])
+    for degree in degrees[1:]:
+        kernel = Composition(ArcCosine(degree), kernel)
+    return kernel
 
 
 class CompositeFeatures(FeatureMap):

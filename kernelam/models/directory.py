@@ -15,6 +15,7 @@ from kernelam.models.arrays import read_arrays, write_arrays
 from kernelam.models.combination import Combination
 from kernelam.models.description import CLASS_MEANS, describe, write_description
 from kernelam.models.dnn import Dnn
+from kernelam.models.multilayer import Multilayer
 from kernelam.models.posterior import Inputs, PosteriorModel, find_device
 from kernelam.models.pursuit import KernelExpansion
 from kernelam.models.ridge import Ridge
@@ -23,7 +24,7 @@ from kernelam.models.softmax import KernelSoftmax
 STATES = ("final.mdl", "tree", "phones.txt")
 """Of the alignment directory, what a model directory keeps too; and final.mat where its features need it."""
 
-_MODELS = (KernelSoftmax, Ridge, KernelExpansion, Dnn, Combination)
+_MODELS = (KernelSoftmax, Ridge, KernelExpansion, Multilayer, Dnn, Combination)
 KINDS: dict[str, type[PosteriorModel]] = {model.kind: model for model in _MODELS}
 
 

@@ -14,7 +14,7 @@ from kernelam.report import parts
 from kernelam.scoring.directory import read_result, read_scored
 from kernelam.scoring.wer import WerResult
 
-KINDS = ("gmm", "dnn", "kernel", "ridge", "pursuit", "combination", "lattices")
+KINDS = ("gmm", "dnn", "kernel", "ridge", "pursuit", "multilayer", "combination", "lattices")
 KERNELS = ("laplacian", "gaussian", "sparse-gaussian")
 TRICKS = ("NT", "B", "R", "BR")
 COSTS = ("frames", "seconds", "flops", "memory")
@@ -170,6 +170,8 @@ def _family(about: dict[str, Any]) -> str:
     config = about["config"]
     if "kernel" in config:
         return kernel_name(config["kernel"])
+    if config.get("kernels"):
+        return kernel_name(config["kernels"][0])
     return f"{config['layers']} × {config['width']} {config['activation']}" if about["kind"] == "dnn" else ""
 
 
@@ -215,6 +217,12 @@ def system(*abouts: dict[str, Any]) -> str:
             return f"{name} kernel ridge regression, {config['scheme']}, {config['features']} features"
         case "pursuit":
             return f"{kernel_title(config['kernel'])} kernel expansion, {config['basis']} vectors, {config['method']}"
+        case "multilayer":
+            kernels, depth = config["kernels"], len(config["kernels"])
+            name = f"{kernel_title(kernels[0])} multilayer" if kernels else "Multilayer"
+            widths = dict.fromkeys("-".join(map(str, one["widths"])) for one in configs)
+            shape = f"{depth} {'layer' if depth == 1 else 'layers'}, {' or '.join(widths)} features"
+            return f"{name} kernel machine, {shape}"
         case "combination":
             members = zip(*(one["members"] for one in configs), strict=True)
             return _sum([one["weights"] for one in configs], (system(*same) for same in members))

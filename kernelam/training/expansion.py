@@ -19,8 +19,8 @@ from kernelam.models.pursuit import KernelExpansion
 from kernelam.progress import say, warn
 from kernelam.training.acoustic import HELDOUT, Packed, TrainingInput, check_alignments, pack_frames
 from kernelam.training.cost import peak_memory
+from kernelam.training.exact import fit_kernel, unit_kernel
 from kernelam.training.examination import examine
-from kernelam.training.features import fit_kernel, unit_kernel
 from kernelam.training.metrics import evaluate
 from kernelam.training.pursuit import CHECKPOINT, TABLE, Pursuit, PursuitOptions, Some, pursue
 from kernelam.training.subspace import check_differentiable
@@ -31,7 +31,7 @@ PRIORS = ("uniform", "counts")
 
 @dataclass(frozen=True)
 class ExpansionPlan:
-    kernel: str  # a single kernel or product of kernelam.kernels.expression
+    kernel: str  # an expression of kernelam.kernels.expression with a closed form
     pursuit: PursuitOptions
     bandwidths: tuple[float, ...] = (1.0,)  # to choose from
     penalties: tuple[float, ...] = (1.0,)  # to choose from
@@ -64,7 +64,7 @@ def _train(given: TrainingInput, transitions: TransitionModel, plan: ExpansionPl
     _check_disk(given, len(packed.train), plan.pursuit.basis)
     trials = _trials(given, packed, plan)
     best = trials[0]
-    kernel = fit_kernel(plan.kernel, best["bandwidth"], packed.train, packed.inputs, plan.pursuit.seed)
+    kernel = fit_kernel(plan.kernel, best["bandwidth"], packed.train, plan.pursuit.seed)
     options = replace(plan.pursuit, penalty=best["penalty"])
     found = pursue(packed.train, transitions.num_pdfs, kernel, options, given.folder, packed.fingerprint)
     model = _model(given, packed, plan, kernel, found)
@@ -123,7 +123,7 @@ def _trials(given: TrainingInput, packed: Packed, plan: ExpansionPlan) -> list[d
     some = Some(packed.train, TRIED_ON, plan.pursuit.seed)
     count = min(TRIED, plan.pursuit.basis, len(some))
     for trial in trials:
-        kernel = fit_kernel(plan.kernel, trial["bandwidth"], packed.train, packed.inputs, plan.pursuit.seed)
+        kernel = fit_kernel(plan.kernel, trial["bandwidth"], packed.train, plan.pursuit.seed)
         penalty = trial["penalty"] * len(some) / len(packed.train)
         options = replace(plan.pursuit, basis=count, first=count, method="nystrom", penalty=penalty)
         found = pursue(some, len(packed.counts), kernel, options)

@@ -15,25 +15,19 @@ from torch import Tensor
 from kernelam.errors import KernelamError
 from kernelam.frames.batches import Batches
 from kernelam.kernels import expression as ask
-from kernelam.kernels.arccos import ArcCosine
 from kernelam.kernels.base import BLOCK, PLANS, BandwidthKernel, Draw, FeatureMap, Kernel
 from kernelam.kernels.composition import CompositeFeatures, Composition
-from kernelam.kernels.gaussian import Gaussian
-from kernelam.kernels.laplacian import Laplacian
-from kernelam.kernels.linear import Linear
-from kernelam.kernels.polynomial import Polynomial
 from kernelam.kernels.posteriors import PosteriorFeatures, Posteriors
 from kernelam.kernels.product import Product
-from kernelam.kernels.sparse_gaussian import SparseGaussian
 from kernelam.kernels.sum import Sum, SumFeatures, shared_out
 from kernelam.models.directory import load_posterior_model
 from kernelam.models.dnn import Dnn
 from kernelam.models.posterior import Inputs, PosteriorModel
 from kernelam.models.softmax import KernelSoftmax
 from kernelam.randomness import stream
+from kernelam.training.exact import leaf_kernel, random_pairs, with_median
 from kernelam.training.projection import fit_projection
 
-PAIRS = 20_000  # for a median
 ELEMENTS = 1 << 28  # of z that a projection is fitted to: 320,000 frames of 840 numbers, 53,000 of 5000 features
 CHUNK = 2_000  # frames mapped at once
 
@@ -62,16 +56,6 @@ def build_features(
     node = ask.parse(expression) if isinstance(expression, str) else expression
     builder = _Builder(bandwidth, count, train, inputs, seed, device)
     return builder.build(node, inputs.dim, count, Draw(seed, plan, first_block), lambda x: x)
-
-
-def fit_kernel(expression: str, bandwidth: float, train: Batches, inputs: Inputs, seed: int) -> Kernel:
-    """A single kernel, or a product of such, fitted to training frames."""
-    return _Builder(bandwidth, 0, train, inputs, seed, train.device).fitted(ask.parse(expression), lambda x: x)
-
-
-def unit_kernel(expression: str) -> Kernel:
-    """A single kernel, or a product of such, before it is fitted."""
-    return _unit(ask.parse(expression))
 
 
 @dataclass(frozen=True)
@@ -128,24 +112,13 @@ class _Builder:
         if not isinstance(kernel, BandwidthKernel):
             return kernel
         assert isinstance(node, ask.Leaf)  # a product has no width of its own
-        median = self.median(kernel, view)
-        if not 0.0 < median < float("inf"):
-            raise KernelamError(
-                f"the median distance of random frames is {median:g}, which leaves the {kernel.name} kernel no width:"
-                " most of its inputs are equal, or not finite"
-            )
-        return kernel.with_width((node.factor or self.bandwidth) * median)
+        return with_median(kernel, node.factor or self.bandwidth, self.median(kernel, view))
 
     def median(self, kernel: BandwidthKernel, view: View) -> float:
         """Of the kernel's distance between PAIRS pairs of different random frames."""
-        rng, subsets = stream(self.seed, "pairs"), stream(self.seed, "subsets")
-        left = rng.integers(len(self.train), size=PAIRS)
-        right = (left + rng.integers(1, max(2, len(self.train)), size=PAIRS)) % len(self.train)
-        found = []
-        for start in range(0, PAIRS, CHUNK):
-            x, y = (view(self.train.take(torch.from_numpy(side[start : start + CHUNK]))[0]) for side in (left, right))
-            found.append(kernel.distances(x, y, subsets).cpu())
-        return float(torch.cat(found).median())
+        subsets = stream(self.seed, "subsets")
+        pairs = random_pairs(self.train, self.seed)
+        return float(torch.cat([kernel.distances(view(x), view(y), subsets).cpu() for x, y in pairs]).median())
 
     def frames(self, view: View, most: int, part: int) -> Iterator[tuple[Tensor, Tensor]]:
         """Random training frames as `view` has them, at most so many, each once, with their labels: three quarters of
@@ -194,17 +167,7 @@ def _unit(node: ask.Expression, sparse: bool = True) -> Kernel:
         return Product(tuple(_unit(factor, sparse) for factor in node.factors))
     if not isinstance(node, ask.Leaf) or node.name == "posteriors":
         raise KernelamError(f"a product is of kernels such as gaussian and laplacian, not of {node}")
-    return _leaf(node if sparse else replace(node, argument=min(1, node.argument)))
-
-
-def _leaf(leaf: ask.Leaf) -> Kernel:
-    if leaf.name.startswith("arccos"):
-        return ArcCosine(int(leaf.name[-1]))
-    if leaf.name == "sparse-gaussian":
-        return SparseGaussian(k=leaf.argument)
-    if leaf.name == "polynomial":
-        return Polynomial(leaf.argument)
-    return {"gaussian": Gaussian, "laplacian": Laplacian, "linear": Linear}[leaf.name]()
+    return leaf_kernel(node if sparse else replace(node, argument=min(1, node.argument)))
 
 
 def _check_inputs(folder: Path, theirs: Inputs, ours: Inputs) -> None:

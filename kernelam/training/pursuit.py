@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from kernelam.kernels import Kernel
 from kernelam.progress import say
 from kernelam.randomness import stream
 from kernelam.training import checkpoint
+from kernelam.training.exact import Samples
 from kernelam.training.log_linear import Fitted, LogLinear
 from kernelam.training.preimages import CANDIDATES, Target, best_preimage, joint_preimages
 from kernelam.training.subspace import Subspace, check_differentiable
@@ -21,17 +22,6 @@ from kernelam.training.subspace import Subspace, check_differentiable
 METHODS = ("orthogonal", "joint", "nystrom")
 BLOCK = 8192  # samples whose coordinates are computed at once
 CHECKPOINT, TABLE = "pursuit.safetensors", "coordinates.table"
-
-
-class Samples(Protocol):
-    """What can be learned from, such as frames.Batches."""
-
-    device: torch.device
-
-    def __len__(self) -> int: ...
-
-    def take(self, frames: Tensor) -> tuple[Tensor, Tensor]:
-        """Inputs and labels of samples by their numbers."""
 
 
 class Some:

@@ -18,6 +18,7 @@ from kernelam.models.directory import save_model
 from kernelam.models.dnn import Dnn, Network
 from kernelam.models.posterior import Inputs
 from kernelam.models.softmax import KernelSoftmax
+from kernelam.training import exact
 from kernelam.training import features as module
 from kernelam.training.features import build_features, features_of
 from kernelam.training.projection import fit_projection
@@ -169,7 +170,7 @@ def test_fda_of_what_tells_nothing_is_a_sentence():
 def test_only_a_bounded_sample_is_looked_at(train, monkeypatch):
     monkeypatch.setattr(module, "ELEMENTS", 1000)
     monkeypatch.setattr(module, "CHUNK", 30)
-    monkeypatch.setattr(module, "PAIRS", 90)
+    monkeypatch.setattr(exact, "PAIRS", 90)
     _, z = build(train, "gaussian o pca:2 o laplacian#10")
     order = module.stream(3, "sample").permutation(len(train))[:75]
     inner = z.parts["inner"](train.take(torch.from_numpy(order))[0]).double()

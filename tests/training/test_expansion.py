@@ -98,7 +98,7 @@ def test_a_training_that_was_killed_is_gone_on_with(made, tmp_path, monkeypatch)
     ("options", "sentence"),
     [
         ("--kernel laplacian", "the laplacian kernel is not differentiable everywhere"),
-        ("--kernel gaussian+laplacian", "a product is of kernels such as gaussian"),
+        ("--kernel gaussian+laplacian", "the sum kernel is not differentiable everywhere"),
         ("--kernel polynomial", "a polynomial needs a degree"),
         ("--first 13", "pursuit begins with 1 to 12 vectors, not 13"),
         ("--penalty -1", "--penalty is a number from 0 to below inf, not -1"),

@@ -1,0 +1,209 @@
+"""Multilayer kernel machines, and the command that trains them."""
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+from sklearn.datasets import load_digits
+from test_combine_models import write_data, write_states
+
+from kernelam.cli.train import command
+from kernelam.errors import KernelamError
+from kernelam.models import load_model
+from kernelam.models.description import describe
+from kernelam.models.multilayer import Multilayer
+from kernelam.report.experiments import system
+from kernelam.training import kernel_pca, layers
+from kernelam.training.layers import LayerOptions, Steps, build_layers, build_metric
+from kernelam.training.lmnn import MetricOptions, energies
+from kernelam.training.pruning import choose_width, neighbour_errors, ranking
+
+SMALL = "--examples 300 --pca-examples 120 --components 20 --splice 1 --targets 2"
+NOISE = 256
+
+
+@pytest.fixture(scope="module")
+def digits() -> tuple[torch.Tensor, torch.Tensor]:
+    """After NOISE pixels that tell nothing."""
+    x, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(x))
+    noise = np.random.default_rng(1).uniform(0, 16, (len(x), NOISE))
+    mixed = np.concatenate([noise, x], axis=1)[order].astype(np.float32) / 16
+    return torch.from_numpy(mixed), torch.from_numpy(y[order])
+
+
+def test_layers_are_chosen_on_the_last_examples_and_made_of_all(digits):
+    x, labels = (part[:600] for part in digits)
+    options = LayerOptions("arccos1", 1, examples=600, pca_examples=200, components=40)
+    found = build_layers(x, labels, options, Steps(None, ""))
+    order = ranking(x[:500], labels[:500])
+    width = choose_width(x[:500, order], labels[:500], x[500:, order], labels[500:])
+    assert found.chosen[0] == {"features": width.features, "neighbours": width.neighbours, "error": width.error}
+    assert torch.equal(found.kept, ranking(x, labels)[: width.features])
+    assert (found.kept >= NOISE).double().mean() > 0.9
+    (layer,) = found.layers
+    assert layer.vectors.shape == (200, width.features)
+    assert layer.matrix.shape == (200, found.chosen[1]["features"])
+    assert found.text == f"{width.features}-{found.chosen[1]['features']}"
+    torch.testing.assert_close(found.hidden, layer(x[:, found.kept]))
+    assert torch.isin(layer.vectors, x).all()
+
+
+def test_machines_of_any_depth_are_less_lost_in_noise_than_neighbours_of_their_inputs(digits):
+    x, labels = (part[:900] for part in digits)
+    new, truth = (part[900:] for part in digits)
+    plain = neighbour_errors(x, labels, new, truth, NOISE + 64)[0].min()
+    errors = {}
+    for depth in (0, 1, 2):
+        options = LayerOptions("arccos1", depth, examples=900, pca_examples=400, components=60)
+        found = build_layers(x, labels, options, Steps(None, ""))
+        metric, _ = build_metric(found.hidden, labels, MetricOptions(), Steps(None, ""))
+        hidden = new[:, found.kept]
+        for layer in found.layers:
+            hidden = layer(hidden)
+        rule = energies(found.hidden, labels, metric, MetricOptions())
+        errors[depth] = float((rule(hidden).argmin(dim=1) != truth).double().mean())
+    assert max(errors.values()) < 0.75 * plain, errors
+
+
+def test_layers_that_others_choose_are_made_once(digits):
+    x, labels = (part[:400] for part in digits)
+    others = tuple(part[400:600] for part in digits)
+    options = LayerOptions("arccos0", 1, examples=400, pca_examples=200, components=40)
+    found = build_layers(x, labels, options, Steps(None, ""), others)
+    order = ranking(x, labels)
+    width = choose_width(x[:, order], labels, others[0][:, order], others[1])
+    assert torch.equal(found.kept, order[: width.features])
+    assert found.chosen[0]["error"] == width.error
+    hidden, new = (found.layers[0](one[:, found.kept]) for one in (x, others[0]))
+    assert torch.equal(hidden, found.hidden)
+    errors = neighbour_errors(hidden, labels, new, others[1], hidden.shape[1])[0]
+    assert errors[found.chosen[1]["neighbours"] - 1] == found.chosen[1]["error"]
+
+
+def test_the_width_of_gaussian_layers_is_chosen_in_each(digits):
+    x, labels = (part[:300] for part in digits)
+    options = LayerOptions("gaussian", 2, (1e-4, 1.0), examples=300, pca_examples=150, components=30)
+    found = build_layers(x, labels, options, Steps(None, ""))
+    assert [row["bandwidth"] for row in found.chosen[1:]] == [1.0, 1.0]
+    assert found.layers[0].kernel.sigma != found.layers[1].kernel.sigma
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made")
+    write_data(folder, write_states(folder / "ali"))
+    return folder
+
+
+def train(made: Path, folder: Path, options: str = "") -> str:
+    places = [made / name for name in ("data", "data", "lang", "ali", "ali")]
+    arguments = ["multilayer", *SMALL.split(), *options.split(), *map(str, places), str(folder)]
+    result = CliRunner().invoke(command, arguments)
+    if isinstance(result.exception, KernelamError | KeyboardInterrupt):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "depth", "name"),
+    [("--layers 0", 0, "M"), ("--kernel gaussian", 1, "Gaussian m"), ("--layers 2", 2, "Arccos1 m")],
+)
+def test_models_are_loaded_as_they_were_trained(made, tmp_path, options, depth, name):
+    train(made, tmp_path / "model", options)
+    about = describe(tmp_path / "model")
+    assert about["heldout"]["ce"] < 0.8 * np.log(6)
+    assert about["heldout"]["frame_error"] < 0.5
+    model = load_model(tmp_path / "model")
+    assert isinstance(model, Multilayer)
+    assert len(model.layers) == depth
+    assert model.widths == [row["features"] for row in about["training"]["chosen"]]
+    shape = f"{depth} layer{'s' * (depth != 1)}, {'-'.join(map(str, model.widths))}"
+    assert system(about) == f"{name}ultilayer kernel machine, {shape} features"
+    features = np.random.default_rng(1).standard_normal((50, 3)).astype(np.float32)
+    x = model.inputs.tensor(features)
+    expected = model.parameters["temperature"] * model.scores(x) + model.parameters["biases"]
+    np.testing.assert_allclose(model.log_posteriors(features), torch.log_softmax(expected, dim=1), atol=1e-4)
+    np.testing.assert_allclose(np.exp(model.log_posteriors(features)).sum(axis=1), 1, rtol=1e-5)
+    assert not (tmp_path / "model/layers").exists()
+
+
+def test_classes_with_few_examples_have_a_fixed_share(made, tmp_path):
+    said = train(made, tmp_path / "model", "--layers 0 --examples 120 --targets 19")
+    model = load_model(tmp_path / "model")
+    classes = model.numbers["classes"].numpy()
+    assert 2 <= len(classes) < 6
+    assert f"{6 - len(classes)} classes have no more than 19 examples" in said
+    others = np.setdiff1d(np.arange(6), classes)
+    found = np.exp(model.log_posteriors(np.zeros((2, 3), np.float32)))
+    np.testing.assert_allclose(found[:, others], np.tile(model.counts[others] / model.counts.sum(), (2, 1)), rtol=1e-4)
+    np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-5)
+
+
+def test_a_training_that_was_killed_is_gone_on_with_from_any_step(made, tmp_path, monkeypatch):
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    options = "--layers 2 --kernel gaussian --bandwidth 0.5,2"
+    train(made, whole, options)
+    write, times = layers.checkpoint.write, 0
+
+    def dying(*args):
+        write(*args)
+        raise KeyboardInterrupt
+
+    while not (killed / "model.json").exists() and times < 40:
+        with monkeypatch.context() as patch:
+            patch.setattr(layers.checkpoint, "write", dying)
+            try:
+                said = train(made, killed, options)
+            except (KeyboardInterrupt, AssertionError):
+                times += 1
+                assert (killed / "layers").exists()
+                assert not (killed / "frames").exists()
+    assert times >= 8  # inputs, layers of either width, and rounds of the metric
+    assert "going on with" in said
+    assert (killed / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+    assert {path.name for path in killed.iterdir()} == {path.name for path in whole.iterdir()}
+    assert "holds the model of these data and settings already" in train(made, killed, options)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ("--kernel arccos3", r"a kernel .* is missing"),
+        ("--kernel laplacian+pca:3", "a projection comes after an o"),
+        ("--kernel posteriors:exp", "no closed form"),
+        ("--components 121", "121 components are more than the 120 examples of kernel PCA"),
+        ("--pca-examples 301", "kernel PCA of 301 examples cannot be where there are 300 in all"),
+        ("--device cuda:9", "there is no device cuda:9"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_made(made, tmp_path, options, sentence):
+    with pytest.raises(KernelamError, match=sentence):
+        train(made, tmp_path / "model", options)
+    assert not (tmp_path / "model").exists()
+
+
+def test_too_little_memory_and_too_few_examples(made, tmp_path, monkeypatch):
+    with pytest.raises(KernelamError, match="0 classes have more than 99 of 300 examples"):
+        train(made, tmp_path / "model", "--targets 99")
+    with pytest.raises(KernelamError, match="a depth of 0 or more layers, not -1"):
+        LayerOptions(layers=-1)
+    monkeypatch.setattr(kernel_pca, "available", lambda device: 1000)
+    with pytest.raises(KernelamError, match="fewer --pca-examples take less"):
+        train(made, tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_the_step_calls_the_command(root, made, tmp_path):
+    places = [str(made / name) for name in ("data", "data", "lang", "ali", "ali")]
+    step = [root / "steps/train_multilayer.sh", *SMALL.split(), "--num-threads", "1", *places, tmp_path / "model"]
+    done = subprocess.run(list(map(str, step)), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert describe(tmp_path / "model")["kind"] == "multilayer"
+    train(made, tmp_path / "same")
+    same = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("model", "same")]
+    assert same[0] == same[1]
