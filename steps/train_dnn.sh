@@ -16,11 +16,12 @@ rbm_epochs=5                    # of contrastive divergence, for each layer
 optimiser=sgd                   # or adamw
 momentum=0                      # of sgd; or several to choose from
 rates=                          # learning rates to choose from on heldout frames: 0.05 0.1 0.2, of adamw 0.001 0.002 0.004
-. "$root/utils/training.sh"     # the options that every kind of model has
+. "$root/utils/descent.sh"      # the options of models that are fitted by their gradient
+. "$root/utils/training.sh"     # and of all
 
 parse_options "$@"
 usage 6
-train dnn --layers "$layers" --width "$width" --activation "$activation" --bottleneck "$bottleneck" \
+descend dnn --layers "$layers" --width "$width" --activation "$activation" --bottleneck "$bottleneck" \
     --normalise "$normalise" --dropout "$dropout" --pretraining "$pretraining" --rbm-epochs "$rbm_epochs" \
     --optimiser "$optimiser" --momentum "$momentum"
 echo "$0: the model is in ${args[5]}" >&2

@@ -18,13 +18,14 @@ optimiser=sgd                   # or sag, stochastic average gradient
 sag_table=single                # precision of what sag remembers: single or half
 blocks=1                        # parts of the features trained as jobs of their own, then averaged into one model
 rates="8 16 32"                 # learning rates to choose from on heldout frames
-. "$root/utils/training.sh"     # the options that every kind of model has
+. "$root/utils/descent.sh"      # the options of models that are fitted by their gradient
+. "$root/utils/training.sh"     # and of all
 
 parse_options "$@"
 usage 6
 part=()
 ((blocks == 1)) || part=(--blocks "$blocks" --block JOB)
-train kernel --kernel "$kernel" --bandwidth "$bandwidth" --num-features "$num_features" --sampling "$sampling" \
+descend kernel --kernel "$kernel" --bandwidth "$bandwidth" --num-features "$num_features" --sampling "$sampling" \
     --bottleneck "$bottleneck" --selection "$selection" --selection-frames "$selection_frames" \
     --features-of "$features_of" --precondition "$precondition" --optimiser "$optimiser" --sag-table "$sag_table" "${part[@]}"
 if ((blocks > 1)); then

@@ -13,26 +13,10 @@ examples=12000                  # random frames that it is made of
 pca_examples=6000               # random ones of these that components are of
 components=500                  # of each layer, before uninformative ones are left out
 targets=3                       # neighbours of an example that the metric draws near
-feat_type=plain                 # features as they are, or deltas, lda, fmllr by the options and files of <ali-tr>
-cmvn_opts=                      # CMVN per speaker, e.g. "--norm-means=true --norm-vars=true"
-delta_order=0                   # deltas appended
-splice=5                        # frames of context on either side
-seed=1                          # of random frames
-device=cpu                      # cpu or cuda
-num_threads=0                   # 0: all cores
-cmd=run_local.sh                # where the job runs
+. "$root/utils/training.sh"     # the options that every kind of model has
 
 parse_options "$@"
 usage 6
-need "${args[0]}/feats.scp" "${args[1]}/feats.scp" "${args[2]}/phones.txt" \
-    "${args[3]}/final.mdl" "${args[3]}/tree" "${args[4]}/final.mdl"
-dir=${args[5]}
-mkdir -p "$dir/log"
-((num_threads > 0)) || num_threads=$(cores)
-$cmd --num-threads "$num_threads" "$dir/log/train.log" \
-    kernelam train multilayer --kernel "$kernel" --layers "$layers" --bandwidth "$bandwidth" --examples "$examples" \
-    --pca-examples "$pca_examples" --components "$components" --targets "$targets" --feat-type "$feat_type" \
-    --cmvn-opts "$cmvn_opts" --delta-order "$delta_order" --splice "$splice" --seed "$seed" --device "$device" \
-    "${args[@]}"
-warnings "$dir/log/train.log"
+train multilayer --kernel "$kernel" --layers "$layers" --bandwidth "$bandwidth" --examples "$examples" \
+    --pca-examples "$pca_examples" --components "$components" --targets "$targets"
 echo "$0: the model is in $dir" >&2

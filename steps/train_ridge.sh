@@ -15,29 +15,16 @@ ridge=0.1                       # λ, or several to choose from on heldout frame
 scheme=one-vs-one               # or one-vs-rest
 solver=gmres                    # of one-vs-one: gmres, cg or cholesky
 tolerance=1e-3                  # of gmres and cg: the residual as a share of the right-hand side
-feat_type=plain                 # features as they are, or deltas, lda, fmllr by the options and files of <ali-tr>
-cmvn_opts=                      # CMVN per speaker, e.g. "--norm-means=true --norm-vars=true"
-delta_order=0                   # deltas appended
-splice=5                        # frames of context on either side
-scaling=each                    # of inputs: each to mean 0 and variance 1; shared: all by one number, as suits pixels
 nj=0                            # jobs for the sums over frames; 0: as many as there are cores, one on a GPU
-seed=1                          # of the random features
-device=cpu                      # cpu or cuda
-num_threads=0                   # of the systems; 0: all cores
-cmd=run_local.sh                # where the jobs run
+. "$root/utils/training.sh"     # the options that every kind of model has; the threads are those of the systems
 
 parse_options "$@"
 usage 6
-need "${args[0]}/feats.scp" "${args[1]}/feats.scp" "${args[2]}/phones.txt" \
-    "${args[3]}/final.mdl" "${args[3]}/tree" "${args[4]}/final.mdl"
-dir=${args[5]}
-mkdir -p "$dir/log"
-((num_threads > 0)) || num_threads=$(cores)
+begin_training
 ((nj > 0)) || nj=$([[ $device == cpu ]] && cores || echo 1)
 train=(kernelam train ridge --kernel "$kernel" --bandwidth "$bandwidth" --num-features "$num_features"
-    --sampling "$sampling" --ridge "$ridge" --scheme "$scheme" --solver "$solver" --tolerance "$tolerance"
-    --feat-type "$feat_type" --cmvn-opts "$cmvn_opts" --delta-order "$delta_order" --splice "$splice" --scaling "$scaling"
-    --seed "$seed" --device "$device")
+    --sampling "$sampling" --ridge "$ridge" --scheme "$scheme" --solver "$solver" --tolerance "$tolerance" "${inputs[@]}")
+keep_logs "$dir"/log/{prepare,train}.log "$dir"/log/sums.[0-9]*.log
 $cmd "$dir/log/prepare.log" "${train[@]}" --part prepare "${args[@]}"
 awk '/^warning: | systems: /' "$dir/log/prepare.log" >&2  # and what it will take
 $cmd JOB=1:"$nj" "$dir/log/sums.JOB.log" "${train[@]}" --part sums --job JOB --jobs "$nj" "${args[@]}"
