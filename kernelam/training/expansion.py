@@ -38,7 +38,10 @@ class ExpansionPlan:
     priors: str = "uniform"  # what decoding divides by: as the paper has it, or shares of the training frames
 
     def settings(self) -> dict[str, Any]:
-        return {name: value for name, value in asdict(self).items() if name != "pursuit"} | asdict(self.pursuit)
+        """All but the seed, in which runs may differ and be one experiment."""
+        pursuit = asdict(self.pursuit)
+        del pursuit["seed"]
+        return {name: value for name, value in asdict(self).items() if name != "pursuit"} | pursuit
 
 
 def train_expansion(given: TrainingInput, plan: ExpansionPlan, device: str) -> None:

@@ -15,6 +15,7 @@ from kernelam.models import load_model
 from kernelam.models.description import describe
 from kernelam.models.pursuit import KernelExpansion
 from kernelam.report.experiments import system
+from kernelam.report.parts import identity
 from kernelam.training import expansion, pursuit
 
 SMALL = "--basis 12 --first 4 --added 4 --splice 0 --penalty 0.1"
@@ -49,6 +50,14 @@ def test_models_are_loaded_as_they_were_trained(made, tmp_path, kernel):
     y, beta = (model.parameters[name].double() for name in ("y", "beta"))
     expected = torch.log_softmax(model.kernel(x.double(), y) @ beta, dim=1)
     np.testing.assert_allclose(model.log_posteriors(features), expected, atol=2e-3)
+
+
+def test_models_that_differ_in_their_seed_are_one_experiment(made, tmp_path):
+    for seed in (1, 2):
+        train(made, tmp_path / str(seed), f"--seed {seed}")
+    keys = [identity(tmp_path / str(seed), describe(tmp_path / str(seed))) for seed in (1, 2)]
+    assert keys[0][0] == keys[1][0]
+    assert [seeds for _, seeds in keys] == [[1], [2]]
 
 
 def test_priors_are_uniform_as_in_the_paper(made, tmp_path):
