@@ -283,7 +283,7 @@ def test_timit(corpora: Path, tmp_path: Path, kernelam) -> None:
     assert about["num_classes"] == 128
     estimate = about["training"]["estimate"]
     share = about["training"]["memory"] / (estimate["memory"] + estimate["mapped"])
-    assert 0.9 < share < 1.1
+    assert 0.75 < share < 1.25  # most of so small a model are libraries, more or less of which is resident
     assert about["heldout"]["frame_error"] < 0.75
     assert about["heldout"]["frame_error"] < about["heldout"]["vote_error"]
     done = kernelam("forward", folder, tmp_path / "dev", f"ark:{tmp_path}/scores.ark", cwd=sample)
