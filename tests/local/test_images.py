@@ -130,6 +130,16 @@ def test_images_are_trained_on_classified_and_reported(root, tmp_path, kernelam)
     assert "| system | heldout error % | test error % |" in (tmp_path / "RESULTS.md").read_text()
 
 
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [(["--task", "mnist"], "--corpus is needed: the folder with the files of mnist"), (["--task", "x"], "not x")],
+)
+def test_the_recipe_says_what_it_needs_before_anything_is_installed(root, args, sentence):
+    done = subprocess.run([root / "egs/mnist/s5/run.sh", *args], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1), done.stderr
+    assert sentence in done.stderr
+
+
 def test_what_is_not_there_is_a_sentence(root, tmp_path):
     for args in (("--task", "mnist", "--corpus", "nowhere"), ("--task", "cifar"), ("--task", "other")):
         done = prepare(root, tmp_path, *args)

@@ -19,15 +19,16 @@ parse_options "$@"
 usage 0
 [[ -z $corpus ]] || corpus=$(readlink -f "$corpus")
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
+[[ -e conf/$task.sh ]] || die "--task is digits, mnist or cifar, not $task"
+[[ $task == digits || -n $corpus ]] || die "--corpus is needed: the folder with the files of $task"
 . ./path.sh local/mnist/requirements.txt
 . ./cmd.sh
 . utils/stages.sh
-need "conf/$task.sh"
 # shellcheck source=conf/mnist.sh
 . "conf/$task.sh"
 name=$task$([[ $binary == false ]] || echo -binary)
 data=data/$name exp=exp/$name sources=()
-[[ $task == digits ]] || sources=(--in="${corpus:?--corpus is needed: the folder with the files of $task}")
+[[ $task == digits ]] || sources=(--in="$corpus")
 
 if stage 0 "images: an utterance of one frame each"; then
     options=(--task "$task" ${corpus:+--corpus "$corpus"})
