@@ -10,6 +10,7 @@ nj=4                            # jobs
 cmd=run_local.sh                # where they run
 scale_opts="--transition-scale=1.0 --acoustic-scale=0.1 --self-loop-scale=0.1"  # scales of log-probabilities
 boost_silence=1.0               # factor on the likelihoods of optional silence
+model=                          # a file of <model-dir> instead of its final.mdl, such as final.alimdl
 transform_dir=                  # fMLLR transforms of the speakers, trans.*, of a model that takes them
 device=cpu                      # cpu or cuda
 beam=10                         # no effect
@@ -21,7 +22,7 @@ set -- "${args[@]}"
 data=$1 lang=$2 src=$3 dir=$4
 : "$beam" "$retry_beam"
 
-need "$data/feats.scp" "$data/text" "$lang/L.fst" "$lang/phones.txt" "$src/final.mdl" "$src/tree"
+need "$data/feats.scp" "$data/text" "$lang/L.fst" "$lang/phones.txt" "$src/final.mdl" "$src/tree" ${model:+"$model"}
 [[ ! $dir -ef $src ]] || die "$dir is the model's own directory; align into another one"
 [[ ! $dir -ef $transform_dir ]] || die "$dir is the directory of the transforms; align into another one"
 new=$dir/.new  # what an earlier run made stays until all of this one is there
@@ -44,7 +45,7 @@ fi
 # shellcheck disable=SC2086  # several words
 $cmd JOB=1:"$nj" "$dir/log/align.JOB.log" \
     kernelam align $scale_opts --boost-silence "$boost_silence" --device "$device" \
-    ${transform_dir:+--transform-dir "$transform_dir"} "$src" "$dir/split${nj}utt/JOB" "$lang" "$new/ali.JOB.gz"
+    ${transform_dir:+--transform-dir "$transform_dir"} "${model:-$src}" "$dir/split${nj}utt/JOB" "$lang" "$new/ali.JOB.gz"
 for ((job = 1; job <= nj; job++)); do warnings "$dir/log/align.$job.log"; done
 rm -f "$dir"/num_jobs "$dir"/ali.*.gz "$dir"/trans.* "${own[@]/#/$dir/}"
 publish "$new" "$dir"

@@ -13,6 +13,7 @@ lattice_beam=8                  # of the lattices
 max_active=7000                 # tokens followed at most from frame to frame
 min_active=200                  # and at least
 decoder=embedded                # embedded, or kaldi: latgen-faster-mapped on the PATH or under KALDI_ROOT
+model=                          # another file than final.mdl in the parent directory, such as final.alimdl
 transform_dir=                  # fMLLR transforms of the speakers, trans.*: a decode or alignment directory
 device=cpu                      # cpu or cuda
 tuned_on=                       # a scored decode directory whose weights are used; without, they are tuned here
@@ -43,7 +44,7 @@ $cmd JOB=1:"$nj" "$dir/log/decode.JOB.log" \
     kernelam decode --acwt "$acwt" --beam "$beam" --lattice-beam "$lattice_beam" \
     --max-active "$max_active" --min-active "$min_active" --decoder "$decoder" --device "$device" \
     ${transform_dir:+--transform-dir "$transform_dir"} \
-    "$graph" "$src" "$dir/split${nj}utt/JOB" "$new/lat.JOB.gz"
+    "$graph" "${model:-$src}" "$dir/split${nj}utt/JOB" "$new/lat.JOB.gz"
 for ((job = 1; job <= nj; job++)); do warnings "$dir/log/decode.$job.log"; done
 rm -rf "$dir"/num_jobs "$dir"/model.json "$dir"/lat.*.gz "$dir"/wer_* "$dir"/scoring_kaldi
 publish "$new" "$dir"

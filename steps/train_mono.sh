@@ -5,6 +5,7 @@
 # e.g.: steps/train_mono.sh --nj 4 data/train data/lang exp/mono
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../utils/script.sh"
+. "$root/utils/em.sh"
 
 nj=4                                  # jobs that align
 cmd=run_local.sh                      # where they run
@@ -32,17 +33,11 @@ kernelam data split --per-utt --dest "$dir" "$data" "$nj"
 echo "$nj" > "$dir/num_jobs"
 
 $cmd "$dir/log/init.log" kernelam gmm init --cmvn-opts "$cmvn_opts" --delta-order "$delta_order" "$data" "$lang" "$dir"
-equal=true gauss=0
+gauss=0
 for ((x = 0; x < num_iters; x++)); do
-    $cmd JOB=1:"$nj" "$dir/log/align.$x.JOB.log" \
-        kernelam align --equal "$equal" --frames "$dir/frames" --boost-silence "$boost_silence" \
-        "$dir/$x.mdl" "$dir/split${nj}utt/JOB" "$lang" "$dir/ali.JOB.gz"
-    equal=false
+    realign "$x" --equal "$( ((x)) && echo false || echo true)"
     ((x < 1 || x > max_iter_inc)) || gauss=$((totgauss * x / max_iter_inc))
-    $cmd "$dir/log/update.$x.log" \
-        kernelam gmm update --passes 3 --num-gauss "$gauss" --seed "$seed" \
-        "$dir/$x.mdl" "$dir/frames" "$dir" "$dir/$((x + 1)).mdl"
-    rm "$dir/$x.mdl"
+    update_model "$x" $((x + 1)) "0 0 $gauss"
 done
 kernelam gmm finish --seconds "$SECONDS" --seed "$seed" "$dir/$num_iters.mdl" "$dir"
 echo "$0: trained $dir/final.mdl" >&2

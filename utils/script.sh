@@ -8,7 +8,7 @@
 #   usage 2                # how many arguments must be left; then the environment is set up
 #   set -- "${args[@]}"    # $1, $2, … are now the arguments
 #
-# It gives `root` (the toolkit's folder, wherever the script is called from), alone_in, jobs_of, publish, keep_logs and
+# It gives `root` (the toolkit's folder, wherever the script is called from), alone_in, jobs_of, speaker_jobs, publish, keep_logs and
 # warnings, and parse_options, die, need and cores of options.sh. The environment of path.sh comes last: --help and
 # mistakes are answered before anything is installed.
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd -P)
@@ -54,6 +54,12 @@ jobs_of() {  # jobs_of DIR: the number in DIR/num_jobs
     count=$(< "$1/num_jobs")
     [[ $count =~ ^[1-9][0-9]*$ ]] || die "$1/num_jobs does not hold a number of jobs"
     echo "$count"
+}
+
+speaker_jobs() {  # speaker_jobs DATA NJ: as many jobs as there are speakers, but not more than NJ
+    local speakers
+    speakers=$(wc -l < "$1/spk2utt")
+    echo $((speakers < $2 ? speakers : $2))
 }
 
 pass_on() {  # pass_on N "$@": instead of parse_options and usage where kernelam parses the options that the header names

@@ -50,7 +50,7 @@ def command(
     scorer, transitions = open_model(graph, model, device, transform_dir)
     beams = Beams(beam, lattice_beam, max_active, min_active)
     if decoder == "kaldi":
-        decode_by_kaldi(data, scorer, model / "final.mdl", graph, acwt, beams, out)
+        decode_by_kaldi(data, scorer, model if model.is_file() else model / "final.mdl", graph, acwt, beams, out)
         return
     hclg = read_graph(graph / "HCLG.fst")
     embedded = LatticeDecoder(hclg, transitions, acwt, beams)

@@ -117,17 +117,17 @@ def decode_data(
 
 
 def open_model(
-    graph: Path, folder: Path, device: str = "cpu", transform_dir: Path | None = None
+    graph: Path, place: Path, device: str = "cpu", transform_dir: Path | None = None
 ) -> tuple[AcousticModel, TransitionModel]:
-    """The model of a directory and its transitions, once both are of the tree of the graph."""
-    transitions, pdfs = TransitionModel.load(folder / "final.mdl"), graph_pdfs(graph)
+    """The model of a directory, or of a file in one, and its transitions, once both are of the tree of the graph."""
+    path, folder = (place, place.parent) if place.is_file() else (place / "final.mdl", place)
+    transitions, pdfs = TransitionModel.load(path), graph_pdfs(graph)
     if pdfs != transitions.num_pdfs:
         raise KernelamError(
-            f"{graph}/num_pdfs says {pdfs}, {folder}/final.mdl has {transitions.num_pdfs} pdfs:"
-            " the graph is of another tree"
+            f"{graph}/num_pdfs says {pdfs}, {path} has {transitions.num_pdfs} pdfs: the graph is of another tree"
         )
     check_phones(graph / "phones.txt", folder / "phones.txt")
-    return load_model(folder, device, transform_dir), transitions
+    return load_model(place, device, transform_dir), transitions
 
 
 def check_sequences(graph: Fst, transitions: TransitionModel, name: Path) -> None:

@@ -56,6 +56,12 @@ class Pipeline:
         return cls(**normalised, **rest, fmllr=adapted and feat_type in ("", "fmllr"))
 
     @classmethod
+    def before_lda(cls, folder: Path) -> "Pipeline":
+        """The features that LDA of spliced frames is yet to be estimated on, by cmvn_opts and splice_opts."""
+        normalised = _cmvn(read_options(folder / "cmvn_opts", _CMVN), True, f"{folder}/cmvn_opts")
+        return cls(**normalised, context=_splicing(folder)["context"])
+
+    @classmethod
     def choose(
         cls, feat_type: str, cmvn_opts: str, delta_order: int, data: Sequence[Path], ali: Sequence[Path]
     ) -> "Pipeline":

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -176,6 +177,25 @@ def check_phones(lang_phones: Path, model_phones: Path) -> None:
         )
 
 
+def silence_phones(folder: Path) -> list[int]:
+    """Those of phones/silence.csl in a lang or graph directory."""
+    path = folder / "phones" / "silence.csl"
+    fields = "".join(lines(path)).strip().split(":")
+    if not all(field.isdecimal() for field in fields):
+        raise KernelamError(f"{path} is no list of phones such as 1:2:3")
+    return [int(field) for field in fields]
+
+
+@dataclass(frozen=True)
+class Root:
+    """Phones that share a root of the decision tree: one for all pdf classes if `shared`, from which it grows if it
+    `splits`."""
+
+    phones: tuple[int, ...]
+    shared: bool
+    splits: bool
+
+
 class Lang:
     """A lang directory; its files are read when they are first asked for."""
 
@@ -208,6 +228,19 @@ class Lang:
             return [[int(field) for field in line.split()] for line in lines(path)]
         except ValueError:
             raise KernelamError(f"{path} does not hold integers only") from None
+
+    def roots(self) -> list[Root]:
+        """phones/roots.int: by line `shared` or `not-shared`, `split` or `not-split`, then phones."""
+        path = self.directory / "phones" / "roots.int"
+        found = []
+        for line in lines(path):
+            shared, split, *phones = line.split() if len(line.split()) > 2 else ("", "")
+            if not (shared in ("shared", "not-shared") and split in ("split", "not-split")):
+                raise KernelamError(f"{path}: a line is 'shared split' or 'not-…' and phones, not {line.strip()!r}")
+            if not all(phone.isdecimal() for phone in phones):
+                raise KernelamError(f"{path} does not hold integers only behind 'shared split'")
+            found.append(Root(tuple(map(int, phones)), shared == "shared", split == "split"))
+        return found
 
     @cached_property
     def disambig(self) -> list[int]:

@@ -105,6 +105,16 @@ class TransitionModel:
         """By transition-id; [0] is -1."""
         return np.where(self.is_self_loop, self._of_state(3), self._of_state(2))
 
+    @cached_property
+    def pdf_class(self) -> NDArray[np.int32]:
+        """By transition-id; [0] is -1."""
+        states = [self.topology.states(t.phone)[t.hmm_state] for t in self.tuples]
+        loop, forward = (
+            np.array([-1, *(getattr(state, name) for state in states)], np.int32)[self.transition_state]
+            for name in ("self_loop_pdf_class", "pdf_class")
+        )
+        return np.where(self.is_self_loop, loop, forward)
+
     def _of_state(self, field: int) -> NDArray[np.int32]:
         return np.array([-1, *(t[field] for t in self.tuples)], np.int32)[self.transition_state]
 

@@ -84,7 +84,13 @@ class ContextTree:
     @classmethod
     def monophone(cls, phone_sets: Sequence[Sequence[int]], num_pdf_classes: Mapping[int, int]) -> "ContextTree":
         """One leaf for each pdf class of each set of phones, numbered in order of the sets."""
-        return cls(1, 0, _stub(0, [list(phones) for phones in phone_sets], num_pdf_classes, 0)[0])
+        branches: list[Node] = []
+        first = 0
+        for phones in phone_sets:
+            classes = range(first, first + max(num_pdf_classes[phone] for phone in phones))
+            branches.append(Table(PDF_CLASS, tuple(Leaf(pdf) for pdf in classes)))
+            first = classes.stop
+        return cls(1, 0, phone_stub(0, phone_sets, branches))
 
     @classmethod
     def load(cls, path: str | Path) -> "ContextTree":
@@ -166,21 +172,20 @@ def _walk(node: Node | None, context: Context) -> Iterator[tuple[int, Context]]:
             yield from _walk(_answer(node, value), {**context, node.key: frozenset({value})})
 
 
-def _stub(key: int, sets: list[list[int]], num_pdf_classes: Mapping[int, int], first: int) -> tuple[Node, int]:
-    """A tree over `sets` and the next free pdf: a table if each set is one phone, otherwise questions that halve."""
+def phone_stub(key: int, sets: Sequence[Sequence[int]], branches: Sequence[Node]) -> Node:
+    """The tree that leads each of the sets of phones at position `key` to its branch: a table if each is one phone,
+    otherwise questions that halve."""
     if len(sets) == 1:
-        count = max(num_pdf_classes[phone] for phone in sets[0])
-        return Table(PDF_CLASS, tuple(Leaf(first + i) for i in range(count))), first + count
+        return branches[0]
     highest = max(phone for phones in sets for phone in phones)
     if all(len(phones) == 1 for phones in sets) and len(sets) <= 2 * highest:
         table: list[Node | None] = [None] * (highest + 1)
-        for phones in sets:
-            table[phones[0]], first = _stub(key, [phones], num_pdf_classes, first)
-        return Table(key, tuple(table)), first
+        for phones, branch in zip(sets, branches, strict=True):
+            table[phones[0]] = branch
+        return Table(key, tuple(table))
     half = len(sets) // 2
-    yes, first = _stub(key, sets[:half], num_pdf_classes, first)
-    no, first = _stub(key, sets[half:], num_pdf_classes, first)
-    return Split(key, frozenset(phone for phones in sets[:half] for phone in phones), yes, no), first
+    yes, no = phone_stub(key, sets[:half], branches[:half]), phone_stub(key, sets[half:], branches[half:])
+    return Split(key, frozenset(phone for phones in sets[:half] for phone in phones), yes, no)
 
 
 def _read(reader: KaldiReader, depth: int) -> Node | None:

@@ -1,5 +1,6 @@
 """Diagonal-covariance Gaussian mixtures, one a pdf, in Kaldi's format."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -157,13 +158,17 @@ class GmmModel(AcousticModel):
 
     @classmethod
     def read(cls, path: str | Path) -> "GmmModel":
-        """The model in `path`; the options of its features stand beside it (cmvn_opts, …, final.mat)."""
+        """The model in `path`; the options of its features stand beside it (cmvn_opts, …, final.mat).
+
+        An .alimdl is for features without the speakers' transforms that the model beside it takes.
+        """
         reader = KaldiReader.open(path)
         transitions = TransitionModel.read(reader)
         gmms = DiagGmms.read(reader)
         if gmms.num_pdfs != transitions.num_pdfs:
             reader.fail(f"{gmms.num_pdfs} mixtures for {transitions.num_pdfs} pdfs")
-        return cls(Pipeline.of_directory(Path(path).parent), transitions, gmms)
+        pipeline = Pipeline.of_directory(Path(path).parent)
+        return cls(replace(pipeline, fmllr=False) if Path(path).suffix == ".alimdl" else pipeline, transitions, gmms)
 
     def write(self, path: str | Path, binary: bool = True) -> None:
         with replacing(path) as stream:

@@ -1,13 +1,15 @@
 """Viterbi training of Gaussian mixtures: statistics of aligned frames, re-estimation, splitting."""
 
-from collections.abc import Iterator, Mapping
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelam.errors import KernelamError
 from kernelam.frames.store import FrameStore
-from kernelam.models.gmm import DiagGmms, GmmModel
+from kernelam.hmm.transitions import TransitionModel
+from kernelam.models.gmm import DiagGmms
 from kernelam.progress import say
 from kernelam.randomness import stream
 
@@ -26,36 +28,86 @@ def single_gaussians(frames: FrameStore, num_pdfs: int) -> DiagGmms:
     return DiagGmms(np.arange(num_pdfs + 1), np.ones(num_pdfs), np.tile(mean, shape), np.tile(variance, shape))
 
 
-def viterbi_update(
-    model: GmmModel, frames: FrameStore, alignments: Mapping[str, NDArray[np.int32]], passes: int, total: int, seed: int
-) -> GmmModel:
-    """`passes` steps of EM with the alignments as they are, then a split to `total` Gaussians, if that is more."""
+def aligned_ids(
+    frames: FrameStore, alignments: Mapping[str, NDArray[np.int32]], transitions: TransitionModel
+) -> NDArray[np.int32]:
+    """The transition-id of each frame, 0 where there is no alignment."""
     ids = np.zeros(len(frames), np.int32)
     for number, utt in enumerate(frames.utts):
         if utt in alignments:
-            model.transitions.check_ids(alignments[utt], f"utterance {utt}")
+            transitions.check_ids(alignments[utt], f"utterance {utt}")
             ids[frames.offsets[number] : frames.offsets[number + 1]] = alignments[utt]
     if not ids.any():
         raise KernelamError(f"no utterance of {frames.folder} is aligned")
-    counts = np.bincount(ids, minlength=len(model.transitions.log_probs))
-    pdfs = model.transitions.pdf[ids]  # −1 where there is no alignment
-    gmms = model.gmms
-    for _ in range(passes):
-        gmms, log_likelihood = reestimate(gmms, frames.features, pdfs)
-        say(f"log-likelihood {log_likelihood:.3f} a frame, {len(gmms.weights)} Gaussians, {(pdfs >= 0).sum()} frames")
-    gmms = split(gmms, np.bincount(pdfs[pdfs >= 0], minlength=gmms.num_pdfs), total, seed)
-    return GmmModel(model.pipeline, model.transitions.update(counts), gmms)
+    return ids
 
 
-def reestimate(gmms: DiagGmms, x: NDArray[np.float32], pdfs: NDArray[np.int32]) -> tuple[DiagGmms, float]:
+def share(counts: NDArray[np.int64], job: int, jobs: int) -> range:
+    """The pdfs that one of `jobs` jobs, from 1, trains: each has about as many frames."""
+    bounds = np.searchsorted(np.cumsum(counts), counts.sum() * np.arange(1, jobs) / jobs)
+    first, *last = np.concatenate([[0], bounds, [len(counts)]])[job - 1 : job + 1]
+    return range(int(first), int(last[0]))
+
+
+def viterbi_update(
+    gmms: DiagGmms, x: NDArray[np.float32], pdfs: NDArray[np.int32], totals: Sequence[int], part: range, seed: int
+) -> DiagGmms:
+    """Steps of EM for the pdfs of `part` with the pdf of each frame as it is (−1: not aligned); after each, a split to
+    so many Gaussians of all pdfs, where there are fewer.
+
+    A pdf is trained on its own frames alone: whoever trains it, and beside which others, it comes out the same.
+    """
+    counts = np.bincount(pdfs[pdfs >= 0], minlength=gmms.num_pdfs)
+    own = np.where((pdfs >= part.start) & (pdfs < part.stop), pdfs, -1)
+    for number, total in enumerate(totals):
+        gmms, log_likelihood = reestimate(gmms, x, own)
+        gmms = split(gmms, targets(counts, total), part, seed + number)
+        say(f"log-likelihood {log_likelihood:.3f} a frame, {len(gmms.weights)} Gaussians, {(own >= 0).sum()} frames")
+    return gmms
+
+
+def assembled(parts: Sequence[tuple[DiagGmms, range]]) -> DiagGmms:
+    """The mixtures of the pdfs that each part trained."""
+    chosen = [(gmms, slice(gmms.first[own.start], gmms.first[own.stop])) for gmms, own in parts]
+    sizes = np.concatenate([np.diff(gmms.first)[own.start : own.stop] for gmms, own in parts])
+    arrays = [
+        np.concatenate([getattr(gmms, name)[part] for gmms, part in chosen])
+        for name in ("weights", "means", "variances")
+    ]
+    return DiagGmms(np.concatenate([[0], np.cumsum(sizes)]), *arrays)
+
+
+def reestimate(
+    gmms: DiagGmms,
+    x: NDArray[np.float32],
+    pdfs: NDArray[np.int32],
+    other: NDArray[np.float32] | None = None,
+    drop: bool = True,
+) -> tuple[DiagGmms, float]:
     """One step of EM given the pdf of each frame (−1: not aligned); and the mean log-likelihood before it.
 
     A Gaussian with fewer than MIN_OCCUPANCY frames is dropped, unless it is the only one of its pdf, which keeps its
-    parameters. Sums run over frames in a fixed order, so the result does not depend on how alignment was shared out.
+    parameters, as all do without `drop`. Of `other` features of the same frames, the posteriors are those of `x`, the
+    means and variances theirs.
     """
     occupancy = np.zeros(len(gmms.weights))
     sums, squares = np.zeros_like(gmms.means), np.zeros_like(gmms.means)
     total = 0.0
+    for part, frames, posterior, log_likelihood in posteriors_by_pdf(gmms, x, pdfs):
+        total += log_likelihood
+        wide = (x if other is None else other)[frames].astype(np.float64)
+        weights = posterior.astype(np.float64).T
+        occupancy[part] += weights.sum(axis=1)
+        sums[part] += weights @ wide
+        squares[part] += weights @ wide**2
+    return _update(gmms, occupancy, sums, squares, drop), total / max(1, int((pdfs >= 0).sum()))
+
+
+def posteriors_by_pdf(
+    gmms: DiagGmms, x: NDArray[np.float32], pdfs: NDArray[np.int32]
+) -> Iterator[tuple[slice, NDArray[np.int64], NDArray[np.float32], float]]:
+    """By pdf, some of its frames at a time: which Gaussians it has, which frames these are, p(Gaussian | frame, pdf),
+    and the sum of log p(frame | pdf)."""
     for pdf, frames in _by_pdf(pdfs, gmms.num_pdfs):
         part = slice(gmms.first[pdf], gmms.first[pdf + 1])
         scores = gmms.components(x[frames], part)
@@ -63,13 +115,7 @@ def reestimate(gmms: DiagGmms, x: NDArray[np.float32], pdfs: NDArray[np.int32]) 
         posterior = np.exp(scores - top)
         norm = posterior.sum(axis=1, keepdims=True)
         posterior /= norm
-        total += float((top + np.log(norm)).sum(dtype=np.float64))
-        frames64 = x[frames].astype(np.float64)
-        posterior = posterior.astype(np.float64).T
-        occupancy[part] += posterior.sum(axis=1)
-        sums[part] += posterior @ frames64
-        squares[part] += posterior @ frames64**2
-    return _update(gmms, occupancy, sums, squares), total / max(1, int((pdfs >= 0).sum()))
+        yield part, frames, posterior, float((top + np.log(norm)).sum(dtype=np.float64))
 
 
 def _by_pdf(pdfs: NDArray[np.int32], num_pdfs: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
@@ -80,12 +126,12 @@ def _by_pdf(pdfs: NDArray[np.int32], num_pdfs: int) -> Iterator[tuple[int, NDArr
             yield pdf, order[start : min(start + CHUNK, bounds[pdf + 1])]
 
 
-def _update(gmms: DiagGmms, occupancy: NDArray, sums: NDArray, squares: NDArray) -> DiagGmms:
+def _update(gmms: DiagGmms, occupancy: NDArray, sums: NDArray, squares: NDArray, drop: bool) -> DiagGmms:
     enough = occupancy >= MIN_OCCUPANCY
     safe = np.maximum(occupancy, 1e-10)[:, None]
     means = np.where(enough[:, None], sums / safe, gmms.means)
     variances = np.where(enough[:, None], np.maximum(squares / safe - means**2, MIN_VARIANCE), gmms.variances)
-    kept = enough.copy()
+    kept = enough | (not drop)
     kept[gmms.first[:-1][np.maximum.reduceat(enough, gmms.first[:-1]) == 0]] = True
     weights = np.where(enough, occupancy, 1e-5)
     owner = np.repeat(np.arange(gmms.num_pdfs), np.diff(gmms.first))[kept]
@@ -94,18 +140,15 @@ def _update(gmms: DiagGmms, occupancy: NDArray, sums: NDArray, squares: NDArray)
     return DiagGmms(np.concatenate([[0], np.cumsum(counts)]), weights, means[kept], variances[kept])
 
 
-def split(gmms: DiagGmms, counts: NDArray[np.int64], total: int, seed: int) -> DiagGmms:
-    """Grow to about `total` Gaussians: each pdf's share goes with the power of its frame count.
-
-    The heaviest Gaussian of a pdf is split in two, moved apart in a random direction, until the share is reached.
-    """
-    rng = stream(seed, "split", total)
-    targets = _targets(gmms, counts, total)
+def split(gmms: DiagGmms, sizes: NDArray[np.int64], part: range, seed: int) -> DiagGmms:
+    """Grow the mixtures of the pdfs of `part` to these sizes: the heaviest Gaussian is split in two, moved apart in a
+    random direction, again and again."""
     weights, means, variances = [], [], []
     for pdf in range(gmms.num_pdfs):
-        part = slice(gmms.first[pdf], gmms.first[pdf + 1])
-        w, m, v = list(gmms.weights[part]), list(gmms.means[part]), list(gmms.variances[part])
-        while len(w) < targets[pdf]:
+        own = slice(gmms.first[pdf], gmms.first[pdf + 1])
+        w, m, v = list(gmms.weights[own]), list(gmms.means[own]), list(gmms.variances[own])
+        rng = stream(seed, "split", pdf)
+        while pdf in part and len(w) < sizes[pdf]:
             heaviest = int(np.argmax(w))
             w[heaviest] /= 2.0
             shift = PERTURBATION * np.sqrt(v[heaviest]) * rng.standard_normal(gmms.dim)
@@ -120,15 +163,19 @@ def split(gmms: DiagGmms, counts: NDArray[np.int64], total: int, seed: int) -> D
     return DiagGmms(first, np.concatenate(weights), np.array(means), np.array(variances))
 
 
-def _targets(gmms: DiagGmms, counts: NDArray[np.int64], total: int) -> NDArray[np.int64]:
-    """One by one, to the pdf with the most frames^POWER a Gaussian that has the frames for one more."""
-    targets = np.diff(gmms.first).astype(np.int64)
+def targets(counts: NDArray[np.int64], total: int) -> NDArray[np.int64]:
+    """How many of `total` Gaussians each pdf has: one by one, they go to the pdf with the most frames^POWER a Gaussian
+    among those that have the frames for one more."""
+    sizes = np.ones(len(counts), np.int64)
     strength = np.maximum(counts, 1e-3) ** POWER
     limit = np.maximum(counts // (2 * MIN_OCCUPANCY), 1)
-    while targets.sum() < total:
-        eager = np.where(targets < limit, strength / targets, -1.0)
-        winner = int(np.argmax(eager))
-        if eager[winner] < 0:
+    waiting = [(-strength[pdf] / 1, pdf) for pdf in np.flatnonzero(limit > 1)]
+    heapq.heapify(waiting)
+    for _ in range(total - len(counts)):
+        if not waiting:
             break
-        targets[winner] += 1
-    return targets
+        _, pdf = heapq.heappop(waiting)
+        sizes[pdf] += 1
+        if sizes[pdf] < limit[pdf]:
+            heapq.heappush(waiting, (-strength[pdf] / sizes[pdf], pdf))
+    return sizes

@@ -11,7 +11,7 @@ from kernelam.errors import KernelamError
 from kernelam.hmm.transitions import TransitionModel
 from kernelam.kaldi.binary import KaldiReader, KaldiWriter
 from kernelam.models.gmm import DiagGmms, GmmModel
-from kernelam.training.gmm import reestimate, split
+from kernelam.training.gmm import assembled, reestimate, share, split, targets, viterbi_update
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_likelihood_never_falls_and_splitting_raises_it(data):
     gmms = DiagGmms(np.array([0, 1, 2]), np.ones(2), np.zeros((2, 4)), np.ones((2, 4)))
     story = []
     for total in (2, 4, 8):
-        gmms = split(gmms, np.bincount(pdfs[50:]), total, seed=1)
+        gmms = split(gmms, targets(np.bincount(pdfs[50:]), total), range(2), seed=1)
         for _ in range(4):
             gmms, log_likelihood = reestimate(gmms, data, pdfs)
             story.append(log_likelihood)
@@ -57,6 +57,42 @@ def test_likelihood_never_falls_and_splitting_raises_it(data):
     assert story[-1] > story[3] + 0.1
     assert len(gmms.weights) == 8
     np.testing.assert_allclose(np.add.reduceat(gmms.weights, gmms.first[:-1]), 1.0)
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3, 7])
+def test_a_model_does_not_depend_on_the_number_of_jobs(data, jobs):
+    rng = np.random.default_rng(2)
+    pdfs = rng.choice(5, len(data), p=[0.5, 0.2, 0.2, 0.09, 0.01]).astype(np.int32)
+    gmms = DiagGmms(np.arange(6), np.ones(5), rng.standard_normal((5, 4)), np.ones((5, 4)))
+    counts = np.bincount(pdfs)
+    parts = [share(counts, job, jobs) for job in range(1, jobs + 1)]
+    assert [pdf for part in parts for pdf in part] == list(range(5))
+    whole = viterbi_update(gmms, data, pdfs, [5, 9, 14], range(5), seed=1)
+    made = assembled([(viterbi_update(gmms, data, pdfs, [5, 9, 14], part, seed=1), part) for part in parts])
+    assert len(made.weights) == 14
+    for name in ("first", "weights", "means", "variances"):
+        np.testing.assert_array_equal(getattr(made, name), getattr(whole, name))
+
+
+def test_targets_go_with_the_power_of_the_frames():
+    counts = np.array([16000, 1000, 0, 30])
+    sizes = targets(counts, 60)
+    assert sizes.sum() == 60
+    assert sizes[2] == sizes[3] == 1  # too few frames for another
+    np.testing.assert_allclose(sizes[0] / sizes[1], 2.0, rtol=0.06)
+    assert targets(counts, 2).tolist() == [1, 1, 1, 1]
+    assert targets(counts, 10**9).tolist() == [800, 50, 1, 1]  # twenty frames each
+
+
+def test_means_of_other_features_by_the_posteriors_of_these(data):
+    """What speaker adaptive training makes for features without transforms."""
+    ours = mixture(data, 3)
+    pdfs = np.zeros(len(data), np.int32)
+    straight, _ = reestimate(ours, data, pdfs)
+    moved, _ = reestimate(ours, data, pdfs, 2.0 * data + 1.0, drop=False)
+    np.testing.assert_allclose(moved.means, 2.0 * straight.means + 1.0, rtol=1e-5)
+    np.testing.assert_allclose(moved.variances, 4.0 * straight.variances, rtol=1e-4)
+    np.testing.assert_array_equal(moved.weights, straight.weights)
 
 
 def test_a_pdf_without_frames_keeps_its_gaussian(data):
