@@ -13,17 +13,18 @@ once() {  # once --in FILE … --out FILE … -- COMMAND …: run it unless what
     kernelam once ${stage:+--force} "$@"
 }
 
-# Stages that recipes share. They read `nj`, `decode_cmd`, `graph` and, where features lie outside data/, their `archives`.
+# Stages that recipes share. They read `nj`, `decode_cmd`, `graph`; the folder of the `sets` that are decoded, data unless
+# it is set; and, where features lie outside of it, their `archives`.
 
-decode_once() {  # decode_once DIR SET OPTIONS…: lattices of data/SET by the model in DIR, unless they are current
-    local dir=$1 set=$2 file inputs=()
+decode_once() {  # decode_once DIR SET OPTIONS…: lattices of SET by the model in DIR, unless they are current
+    local dir=$1 set=$2 data=${sets:-data}/$2 file inputs=()
     shift 2
-    for file in data/"$set"/{feats.scp,cmvn.scp,utt2spk,data} "$dir"/{model.safetensors,ali_train_pdf.counts,final.mdl} \
+    for file in "$data"/{feats.scp,cmvn.scp,utt2spk,data} "$dir"/{model.safetensors,ali_train_pdf.counts,final.mdl} \
         "$dir"/{cmvn_opts,delta_opts} "${archives[@]}"; do
         [[ ! -e $file ]] || inputs+=("--in=$file")
     done
     once "${inputs[@]}" --in="$graph" --out="$dir/decode_$set" -- \
-        steps/decode.sh --nj "$nj" --cmd "$decode_cmd" --skip-scoring true "$@" "$graph" "data/$set" "$dir/decode_$set"
+        steps/decode.sh --nj "$nj" --cmd "$decode_cmd" --skip-scoring true "$@" "$graph" "$data" "$dir/decode_$set"
 }
 
 score_once() {  # score_once DIR TUNED TESTED OPTIONS…: weights tuned on a set and applied to another

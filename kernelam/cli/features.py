@@ -1,16 +1,17 @@
 """kernelam features: sound to features, in parts that are then merged, and CMVN statistics."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from kernelam.cli.values import PATH
+from kernelam.cli.values import NOT_NEGATIVE, PATH, POSITIVE
 
 
 @click.group()
 def command() -> None:
-    """Sound to features: mfcc, fbank, cmvn."""
+    """Sound to features: mfcc, fbank, cmvn; and features of features: cepstra, processed."""
 
 
 def _part(kind: str) -> Callable[..., None]:
@@ -59,3 +60,32 @@ def cmvn(data: Path, ark: Path) -> None:
     from kernelam.frontend.cmvn import write_cmvn
 
     write_cmvn(data, ark)
+
+
+@command.command()
+@click.option("--num-ceps", type=POSITIVE, default=13)
+@click.option("--cepstral-lifter", type=NOT_NEGATIVE, default=22.0)
+@click.option("--compress", type=bool, default=True, help="One byte a number instead of four.")
+@click.argument("source", type=PATH)
+@click.argument("data", type=PATH)
+@click.argument("ark", type=PATH)
+def cepstra(num_ceps: int, cepstral_lifter: float, compress: bool, source: Path, data: Path, ark: Path) -> None:
+    """Write the cepstra of the filterbanks of SOURCE into the archive ARK and DATA's feats.scp."""
+    from kernelam.frontend.derived import Cepstra, write_features
+
+    write_features(Cepstra(source, num_ceps, cepstral_lifter), data, ark, compress=compress)
+
+
+@command.command()
+@click.option("--transform-dir", type=PATH, help="Directory with the speakers' fMLLR transforms, trans.*.")
+@click.argument("model", type=PATH)
+@click.argument("source", type=PATH)
+@click.argument("data", type=PATH)
+@click.argument("ark", type=PATH)
+def processed(transform_dir: Path | None, model: Path, source: Path, data: Path, ark: Path) -> None:
+    """Write the features of SOURCE as the GMM directory MODEL takes them into the archive ARK and DATA's feats.scp."""
+    from kernelam.frontend.derived import write_features
+    from kernelam.frontend.pipeline import Pipeline
+
+    pipeline = replace(Pipeline.of_directory(model), fmllr=transform_dir is not None)
+    write_features(pipeline.open(source, transform_dir), data, ark, compress=False)
