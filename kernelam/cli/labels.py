@@ -1,4 +1,4 @@
-"""Change the labels of frames."""
+"""Labels of frames: change them, and look at how good they are."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from kernelam.cli.values import PATH
 
 @click.group()
 def command() -> None:
-    """Change the labels of frames that alignments are."""
+    """The labels of frames that alignments are: change them, look at how good they are."""
 
 
 @command.command()
@@ -25,3 +25,46 @@ def monophones(lang: Path, ali: Path, out: Path) -> None:
     from kernelam.progress import say
 
     say(f"{out}: {convert_alignments(lang, ali, out)} classes")
+
+
+@command.command()
+@click.option("--reference", type=PATH, help="Other alignments, or a CTM file of phones: do the boundaries agree?")
+@click.option("--phones", "by_phone", is_flag=True, help="Tell the durations of each phone.")
+@click.argument("lang", type=PATH)
+@click.argument("ali", type=PATH)
+def quality(reference: Path | None, by_phone: bool, lang: Path, ali: Path) -> None:
+    """Say how much of the alignments in the directory ALI is silence, how long phones are, and whether a reference
+    agrees. The phones of silence are those of LANG."""
+    from kernelam.hmm.lang import Lang
+    from kernelam.report.tables import Table
+    from kernelam.scoring.boundaries import distances, durations, plain_name, read_segments, silence_share
+
+    segments, language = read_segments(ali), Lang(lang)
+    numbers = language.phone_list("silence")
+    silence = {plain_name(name) for name, number in language.phones.items() if number in numbers}
+    share, inner = silence_share(segments, silence)
+    frames = sum(phones[-1].end for phones in segments.values())
+    rows = [
+        ["utterances", str(len(segments))],
+        ["frames", f"{frames:.0f}"],
+        ["silence", f"{100 * share:.1f} %"],
+        ["silence inside utterances", f"{100 * inner:.1f} %"],
+    ]
+    if reference:
+        away = distances(segments, read_segments(reference))
+        rows.append([f"boundaries also in {reference}", str(len(away))])
+        rows += [[f"within {limit} frames", f"{100 * (away <= limit + 1e-6).mean():.1f} %"] for limit in (1, 2, 3, 5)]
+        rows.append(["mean distance", f"{away.mean():.2f} frames"])
+    click.echo(Table([str(ali), ""], rows).markdown)
+    if by_phone:
+        found = [
+            [
+                name,
+                str(one.count),
+                *(f"{value:.1f}" for value in (one.mean, one.low, one.high)),
+                f"{100 * one.shortest:.0f}",
+            ]
+            for name, one in durations(segments).items()
+        ]
+        header = ["phone", "times", "frames, mean", "of 5 %", "of 95 %", "shortest, % of all"]
+        click.echo("\n" + Table(header, found).markdown)

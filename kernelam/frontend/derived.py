@@ -12,7 +12,7 @@ from kernelam.progress import progress
 
 
 def cepstral_matrix(num_bins: int, num_ceps: int, lifter: float = 22.0) -> NDArray[np.float32]:
-    """From log-mel energies to MFCC, as Kaldi has them: the orthonormal cosine transform, row k times 1 + Q/2 sin(πk/Q)."""
+    """From log-mel energies to MFCC: the orthonormal cosine transform, row k times 1 + Q/2 sin(πk/Q), as in Kaldi."""
     if not 0 < num_ceps <= num_bins:
         raise KernelamError(f"{num_ceps} cepstra of {num_bins} bins: --num-ceps is from 1 to {num_bins}")
     k = np.arange(num_ceps)[:, None]

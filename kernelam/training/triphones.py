@@ -54,14 +54,11 @@ def grow_model(
 
 
 def _name_unseen(language: Lang, stats: ContextStats) -> None:
-    names = {number: name for name, number in language.phones.items()}
-    seen = set(stats.phone.tolist())
-    unseen = [names[phone] for phone in language.phone_list("nonsilence") if phone not in seen]
+    """The phones of roots of which none was seen; one that was stands for the others of its root."""
+    names, seen = {number: name for name, number in language.phones.items()}, set(stats.phone.tolist())
+    unseen = [names[phone] for root in language.roots() if not seen & set(root.phones) for phone in root.phones]
     if unseen:
-        warn(
-            f"{len(unseen)} phones are in no alignment: {' '.join(unseen)}; where a root of the tree has none that is,"
-            " their states have the Gaussian of all frames"
-        )
+        warn(f"{len(unseen)} phones are in no alignment and get the Gaussian of all frames: {' '.join(unseen)}")
 
 
 def _questions(language: Lang, stats: ContextStats, seed: int) -> list[frozenset[int]]:
