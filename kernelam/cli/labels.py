@@ -68,3 +68,25 @@ def quality(reference: Path | None, by_phone: bool, lang: Path, ali: Path) -> No
         ]
         header = ["phone", "times", "frames, mean", "of 5 %", "of 95 %", "shortest, % of all"]
         click.echo("\n" + Table(header, found).markdown)
+
+
+@command.command()
+@click.option("--model", type=PATH, help="A model whose posteriors of phones are shown, frame by frame.")
+@click.option(
+    "--transform-dir", type=PATH, help="Directory with the speakers' fMLLR transforms, if the model takes them."
+)
+@click.argument("data", type=PATH)
+@click.argument("lang", type=PATH)
+@click.argument("ali", type=PATH)
+@click.argument("utterance")
+@click.argument("out", type=PATH)
+def picture(
+    model: Path | None, transform_dir: Path | None, data: Path, lang: Path, ali: Path, utterance: str, out: Path
+) -> None:
+    """Draw UTTERANCE of DATA as aligned in ALI into OUT, an SVG file: waveform, spectrogram, phones, words."""
+    from kernelam.files import replacing
+    from kernelam.report.utterance import Place, picture
+
+    drawn = picture(Place(data, lang, ali), utterance, model, transform_dir)
+    with replacing(out, "w") as stream:
+        stream.write(drawn)

@@ -279,3 +279,20 @@ def test_forward_writes_what_the_decoder_reads(copy, shell):
     assert len(matrices) == 8
     assert (copy / "out.ark").read_bytes() == (copy / "f").read_bytes()
     assert {matrix.shape[1] for matrix in matrices.values()} == {22}
+
+
+def test_a_picture_of_an_utterance(copy, shell):
+    """Every word of the transcript and every phone of the alignment stand in it, and rows of probable phones."""
+    from xml.etree import ElementTree
+
+    utt, *words = (copy / "data/train/text").read_text().splitlines()[0].split()
+    call = "kernelam labels picture --model exp/kernel data/train data/lang exp/ali_train"
+    assert shell(f"{call} {utt} out.svg", copy).returncode == 0
+    texts = [element.text for element in ElementTree.parse(copy / "out.svg").iter("{http://www.w3.org/2000/svg}text")]
+    assert texts[0] == f"{utt}: {' '.join(words)}"
+    assert [text for text in texts[1:] if text in words] == words
+    assert {"phones", "words", "8 kHz", "A", "SIL"} <= {*texts}
+    done = shell(f"{call} nobody other.svg", copy)
+    assert done.returncode == 1
+    assert "utterance nobody is not aligned in exp/ali_train" in done.stderr
+    assert not (copy / "other.svg").exists()
