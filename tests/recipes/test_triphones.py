@@ -161,9 +161,9 @@ def test_states_follow_the_phones(trained):
             "data/lang/phones/roots.int: a line is 'shared split' or 'not-…' and phones, not 'shared spilt",
         ),
         (
-            "rm exp/tri3/final.alimdl; cp exp/tri1/final.mdl exp/tri3/final.alimdl",
+            "cp exp/tri1/final.mdl exp/tri3/final.alimdl",
             "$k/steps/align_fmllr.sh --nj 1 data/dev data/lang exp/tri3 exp/x",
-            "Error",
+            "they belong to two models",
         ),
         (
             "true",
