@@ -69,7 +69,11 @@ def common(function: Callable[..., None]) -> Callable[..., None]:
             help="Half this times the squared weights is added to the loss (with adamw, each step instead shrinks them"
             " by this times the rate); several to choose from.",
         ),
-        click.option("--augment", default="", help="Noise on the inputs: mask:p or noise:s."),
+        click.option(
+            "--augment",
+            default="",
+            help="Noise on the inputs: mask:p, noise:s or, of square images, deform:s by s pixels.",
+        ),
         click.option(
             "--precision",
             type=click.Choice(["single", "tf32", "mixed"]),
