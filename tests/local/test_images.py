@@ -140,8 +140,11 @@ def test_the_recipe_says_what_it_needs_before_anything_is_installed(root, args, 
     assert sentence in done.stderr
 
 
+LOOK_ALIKE = ("--task", "convex", "--binary")
+
+
 def test_what_is_not_there_is_a_sentence(root, tmp_path):
-    for args in (("--task", "mnist", "--corpus", "nowhere"), ("--task", "cifar"), ("--task", "other")):
+    for args in (("--task", "mnist", "--corpus", "nowhere"), ("--task", "cifar"), ("--task", "other"), LOOK_ALIKE):
         done = prepare(root, tmp_path, *args)
         assert (done.returncode, len(done.stderr.splitlines())) == (1, 1), done.stderr
     assert not list(tmp_path.iterdir())
