@@ -279,6 +279,28 @@ def multilayer(
     train_multilayer(_given(shared), LayerOptions(*shape, shared["seed"]), shared["device"])
 
 
+@command.command()
+@inputs
+@click.option("--kernel", default="arccos1", help="An expression with a closed form: gaussian, arccos1 o arccos0.")
+@click.option("--bandwidth", default="1", help="Multiples of the median distance of random frames, to choose from.")
+@click.option(
+    "--penalty",
+    default="0.1 1 10 100",
+    help="C, as multiples of the inverse variance in the kernel's feature space, to choose from.",
+)
+def svm(kernel: str, bandwidth: str, penalty: str, **shared: Any) -> None:
+    """A support vector machine of all training and heldout frames; the latter choose first."""
+    from kernelam.cli.values import numbers
+    from kernelam.kernels.expression import parse
+
+    parse(kernel)  # a mistake in it is told before PyTorch is there
+    choices = tuple(numbers(float, bandwidth)), tuple(numbers(float, penalty))
+    from kernelam.training.svm import SvmOptions
+    from kernelam.training.svm_model import train_svm_model
+
+    train_svm_model(_given(shared), SvmOptions(kernel, *choices, shared["seed"]), shared["device"])
+
+
 OPTIONS = (
     *("search_frames", "batch", "schedule", "max_epochs", "max_halvings", "metric", "augment", "seed"),
     *("precision", "optimiser", "sag_table"),
