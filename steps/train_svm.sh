@@ -8,7 +8,7 @@ set -euo pipefail
 
 kernel=arccos1                  # or arccos0, arccos2, gaussian, or layers, read outside in: "arccos1 o arccos0"
 bandwidth=1                     # multiples of the median distance of random frames; several to choose from
-penalty="0.1 1 10 100"          # C times the variance in the kernel's feature space; several to choose from
+penalty="0.1 1 10 100 1000"     # C times the variance in the kernel's feature space; several to choose from
 . "$root/utils/training.sh"     # the options that every kind of model has
 
 parse_options "$@"

@@ -285,7 +285,7 @@ def multilayer(
 @click.option("--bandwidth", default="1", help="Multiples of the median distance of random frames, to choose from.")
 @click.option(
     "--penalty",
-    default="0.1 1 10 100",
+    default="0.1 1 10 100 1000",
     help="C, as multiples of the inverse variance in the kernel's feature space, to choose from.",
 )
 def svm(kernel: str, bandwidth: str, penalty: str, **shared: Any) -> None:
