@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kernelam.frames.augmentation import Augmentation
 from kernelam.grid import Grid
 from kernelam.kernels.composition import arc_cosine_layers
 from kernelam.training.exact import unit_kernel
@@ -75,6 +76,15 @@ def test_layers_are_none_to_three_in_five_draws_beside_references(declared):
     references = {cell.name: cell.train for cell in declared("references").cells}
     assert list(references) == ["svm", "rbm-1", "rbm-2", "rbm-3"]
     assert [option(references["rbm-2"], name) for name in ("--layers", "--pretraining", "--seed")] == ["3", "rbm", "2"]
+
+
+def test_augmentations_are_such(declared):
+    cells = {cell.name: cell.train for cell in declared("augmentation").cells}
+    assert len(cells) == 10
+    for name, command in cells.items():
+        given = option(command, "--augment") if "--augment" in command else "plain"
+        assert str(given).replace(":", "-") == name.split("_")[1]
+        assert given == "plain" or Augmentation.parse(given)
 
 
 def run(place: Path, root: Path, text: str, task: str) -> subprocess.CompletedProcess[str]:
