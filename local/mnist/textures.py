@@ -6,8 +6,8 @@ import numpy as np
 SIDE = 256  # of a picture
 LEAVES = 250  # of a picture, which cover nearly all of it
 RADII = (12.0, 200.0)  # of leaves, with a density of r⁻³: then pictures look alike from near and far. With a least
-# radius of 6, 12 and 20 an arc-cosine machine of 3000 rectangles was wrong about 36, 30 and 27 % of others; with 12, one
-# of 10,000 about 25 %, as in cho2009 with natural images.
+# radius of 6, 12 and 20 an arc-cosine machine of 3000 rectangles was wrong about 36, 30 and 27 % of others; with 12,
+# one of 10,000 about 25 %, as in cho2009 with natural images.
 GRAIN = 0.06  # the deviation of the noise on a leaf
 
 
