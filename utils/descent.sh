@@ -8,7 +8,7 @@ max_epochs=0                    # training ends here at the latest; 0: 20 with h
 max_halvings=6                  # or with this many halvings of the learning rate
 metric=ce                       # chooses the rate on heldout frames, and halves it: ce, erll[:β], capped[:λ], top-k[:κ]
 l2=0                            # half this times the squared weights joins the loss (adamw: weight decay); or several
-augment=                        # noise on the inputs: mask:p or noise:s
+augment=                        # noise on the inputs: mask:p, noise:s or, of square images, deform:s by s pixels
 precision=single                # of matrix products: single, mixed (bfloat16, where a GPU or CPU has it), tf32 (GPU)
 
 descend() {  # descend KIND OPTIONS…: train, with these options too

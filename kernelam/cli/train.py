@@ -69,7 +69,11 @@ def common(function: Callable[..., None]) -> Callable[..., None]:
             help="Half this times the squared weights is added to the loss (with adamw, each step instead shrinks them"
             " by this times the rate); several to choose from.",
         ),
-        click.option("--augment", default="", help="Noise on the inputs: mask:p or noise:s."),
+        click.option(
+            "--augment",
+            default="",
+            help="Noise on the inputs: mask:p, noise:s or, of square images, deform:s by s pixels.",
+        ),
         click.option(
             "--precision",
             type=click.Choice(["single", "tf32", "mixed"]),
@@ -273,6 +277,28 @@ def multilayer(
 
     shape = (kernel, layers, bandwidths, examples, pca_examples, components, targets)
     train_multilayer(_given(shared), LayerOptions(*shape, shared["seed"]), shared["device"])
+
+
+@command.command()
+@inputs
+@click.option("--kernel", default="arccos1", help="An expression with a closed form: gaussian, arccos1 o arccos0.")
+@click.option("--bandwidth", default="1", help="Multiples of the median distance of random frames, to choose from.")
+@click.option(
+    "--penalty",
+    default="0.1 1 10 100 1000",
+    help="C, as multiples of the inverse variance in the kernel's feature space, to choose from.",
+)
+def svm(kernel: str, bandwidth: str, penalty: str, **shared: Any) -> None:
+    """A support vector machine of all training and heldout frames; the latter choose first."""
+    from kernelam.cli.values import numbers
+    from kernelam.kernels.expression import parse
+
+    parse(kernel)  # a mistake in it is told before PyTorch is there
+    choices = tuple(numbers(float, bandwidth)), tuple(numbers(float, penalty))
+    from kernelam.training.svm import SvmOptions
+    from kernelam.training.svm_model import train_svm_model
+
+    train_svm_model(_given(shared), SvmOptions(kernel, *choices, shared["seed"]), shared["device"])
 
 
 OPTIONS = (

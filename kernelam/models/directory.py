@@ -20,11 +20,12 @@ from kernelam.models.posterior import Inputs, PosteriorModel, find_device
 from kernelam.models.pursuit import KernelExpansion
 from kernelam.models.ridge import Ridge
 from kernelam.models.softmax import KernelSoftmax
+from kernelam.models.svm import Svm
 
 STATES = ("final.mdl", "tree", "phones.txt")
 """Of the alignment directory, what a model directory keeps too; and final.mat where its features need it."""
 
-_MODELS = (KernelSoftmax, Ridge, KernelExpansion, Multilayer, Dnn, Combination)
+_MODELS = (KernelSoftmax, Ridge, KernelExpansion, Multilayer, Svm, Dnn, Combination)
 KINDS: dict[str, type[PosteriorModel]] = {model.kind: model for model in _MODELS}
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -69,13 +68,8 @@ class Multilayer(PosteriorModel):
     @torch.no_grad()
     def logits(self, x: Tensor) -> Tensor:
         """log p."""
-        classes = self.numbers["classes"]
-        fixed = np.log(np.maximum(self.counts, 0.5) / self.counts.sum()).astype(np.float32)
-        shares = torch.from_numpy(fixed).to(x.device).index_fill_(0, classes, -torch.inf)
-        left = torch.log1p(-shares.exp().sum())
         own = self.parameters["temperature"] * self.scores(x) + self.parameters["biases"]
-        log_p = shares.repeat(len(x), 1)
-        return log_p.index_copy_(1, classes, torch.log_softmax(own, dim=1) + left)
+        return self.with_others(torch.log_softmax(own, dim=1), self.numbers["classes"])
 
     @property
     def widths(self) -> list[int]:

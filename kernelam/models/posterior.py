@@ -90,13 +90,24 @@ class PosteriorModel(AcousticModel):
         trained = set(self.parameters)
         return sum(array.numel() for name, array in self.arrays().items() if name in trained)
 
-    @torch.no_grad()
     def log_posteriors(self, features: np.ndarray) -> np.ndarray:
-        x = self.inputs.tensor(features)
+        return self.log_posteriors_of(self.inputs.tensor(features))
+
+    @torch.no_grad()
+    def log_posteriors_of(self, x: Tensor) -> np.ndarray:
+        """Of inputs, on the CPU."""
         parts = [
             torch.log_softmax(self.logits(part.to(self.device)), dim=1).cpu() for part in torch.split(x, self.chunk)
         ]
         return torch.cat(parts).numpy()
+
+    def with_others(self, log_p: Tensor, classes: Tensor) -> Tensor:
+        """log p of all classes from that of `classes` alone, batch × these; any other has a fixed probability, its
+        share of the training frames or that of half a frame."""
+        fixed = np.log(np.maximum(self.counts, 0.5) / self.counts.sum()).astype(np.float32)
+        shares = torch.from_numpy(fixed).to(log_p.device).index_fill_(0, classes, -torch.inf)
+        left = torch.log1p(-shares.exp().sum())
+        return shares.repeat(len(log_p), 1).index_copy_(1, classes, log_p + left)
 
     def log_likelihoods(self, features: np.ndarray, classes: np.ndarray | None = None) -> np.ndarray:
         every = self.log_posteriors(features) - log_priors(self.counts)

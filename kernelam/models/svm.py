@@ -1,14 +1,14 @@
 """Support vector machines with exact kernels (cho2009, section 2.4), one class against one as libsvm has them."""
 
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from kernelam.errors import KernelamError
 from kernelam.kernels import Kernel, kernel_from
-from kernelam.models.arrays import read_arrays, write_arrays
+from kernelam.models.coupling import couple
+from kernelam.models.posterior import PosteriorModel
 
 ELEMENTS = 1 << 23
 """Of k(x, y), computed at once."""
@@ -55,20 +55,54 @@ class KernelSvm:
         votes.index_add_(1, i, won.long()).index_add_(1, j, (~won).long())
         return self.classes[votes.argmax(dim=1)]
 
-    def to(self, device: torch.device) -> "KernelSvm":
-        return KernelSvm(self.kernel, *(array.to(device) for array in self._arrays().values()))
 
-    def _arrays(self) -> dict[str, Tensor]:
-        return {name: getattr(self, name) for name in ("classes", "sizes", "vectors", "alpha", "offsets")}
+NAMES = ("classes", "sizes", "vectors", "alpha", "offsets")
 
-    def save(self, path: Path) -> None:
-        write_arrays(path, self._arrays(), {"kind": "svm", "kernel": self.kernel.settings()})
+
+class Svm(PosteriorModel):
+    """A machine whose decisions are probabilities: σ(a f) is that of the first class of a pair, a > 0 its slope, and
+    those of all pairs are coupled (chen2016, eq. 6 and 7).
+
+    There is nothing added to a f: so the more probable of two classes is the one that the machine decides for.
+    """
+
+    kind = "svm"
+
+    def __init__(self, machine: KernelSvm, *common: Any) -> None:
+        super().__init__(*common)
+        self.kernel = machine.kernel
+        arrays = {name: getattr(machine, name).to(self.device) for name in NAMES}
+        self.numbers = {name: arrays[name] for name in NAMES[:2]}
+        self.parameters = {name: arrays[name] for name in NAMES[2:]}
+        self.calibrate(torch.ones(len(machine.offsets)))
+
+    def calibrate(self, slopes: Tensor) -> None:
+        """Take a of each pair."""
+        self.parameters["slopes"] = slopes.float().to(self.device)
+
+    @property
+    def machine(self) -> KernelSvm:
+        return KernelSvm(self.kernel, *((self.numbers | self.parameters)[name] for name in NAMES))
+
+    @torch.no_grad()
+    def logits(self, x: Tensor) -> Tensor:
+        """log p."""
+        s = self.parameters["slopes"] * self.machine.decisions(x)
+        classes = self.numbers["classes"]
+        if len(classes) == 2:  # in logarithms, which know of no probability that is too small
+            log_p = torch.nn.functional.logsigmoid(torch.cat([s, -s], dim=1))
+        else:
+            log_p = couple(torch.sigmoid(s), len(classes)).clamp_min_(torch.finfo(s.dtype).tiny).log_()
+        return self.with_others(log_p, classes)
+
+    def config(self) -> dict[str, Any]:
+        return {"kernel": self.kernel.settings(), "vectors": len(self.parameters["vectors"])}
+
+    def arrays(self) -> dict[str, Tensor]:
+        return {name: array.cpu() for name, array in (self.numbers | self.parameters).items()}
 
     @classmethod
-    def load(cls, path: Path) -> "KernelSvm":
-        arrays, about = read_arrays(path)
-        try:
-            names = ("classes", "sizes", "vectors", "alpha", "offsets")
-            return cls(kernel_from(about["kernel"]), *(arrays[name] for name in names))
-        except (KeyError, TypeError) as error:
-            raise KernelamError(f"{path} holds no support vector machine: {error!r}") from None
+    def restore(cls, config: dict[str, Any], arrays: dict[str, Tensor], *common: Any) -> "Svm":
+        model = cls(KernelSvm(kernel_from(config["kernel"]), *(arrays[name] for name in NAMES)), *common)
+        model.calibrate(arrays["slopes"])
+        return model

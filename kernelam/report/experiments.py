@@ -14,7 +14,7 @@ from kernelam.report import parts
 from kernelam.scoring.directory import read_result, read_scored
 from kernelam.scoring.wer import WerResult
 
-KINDS = ("gmm", "dnn", "kernel", "ridge", "pursuit", "multilayer", "combination", "lattices")
+KINDS = ("gmm", "dnn", "kernel", "ridge", "pursuit", "svm", "multilayer", "combination", "lattices")
 KERNELS = ("laplacian", "gaussian", "sparse-gaussian")
 TRICKS = ("NT", "B", "R", "BR")
 COSTS = ("frames", "seconds", "flops", "memory")
@@ -217,6 +217,9 @@ def system(*abouts: dict[str, Any]) -> str:
             return f"{name} kernel ridge regression, {config['scheme']}, {config['features']} features"
         case "pursuit":
             return f"{kernel_title(config['kernel'])} kernel expansion, {config['basis']} vectors, {config['method']}"
+        case "svm":
+            numbers = _range([one["vectors"] for one in configs], "d")
+            return f"{kernel_title(config['kernel'])} support vector machine, {numbers} vectors"
         case "multilayer":
             kernels, depth = config["kernels"], len(config["kernels"])
             name = f"{kernel_title(kernels[0])} multilayer" if kernels else "Multilayer"

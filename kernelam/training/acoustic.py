@@ -14,6 +14,7 @@ import torch
 
 from kernelam.errors import KernelamError
 from kernelam.files import alone_in, replacing
+from kernelam.frames.augmentation import Augmentation
 from kernelam.frames.batches import Batches
 from kernelam.frames.store import FrameStore
 from kernelam.frontend.pipeline import Pipeline
@@ -117,6 +118,8 @@ def _train(
         _clean(given.folder)
         return
     train, heldout, told = packed.train, packed.heldout, packed.told
+    if options.augment:
+        Augmentation.parse(options.augment).check(packed.inputs.dim, given.context, given.scaling)
     run = (given.folder, packed.fingerprint, Clock(given.folder, packed.fingerprint))
     setup = Setup(train, heldout, given.pipeline, packed.inputs, packed.counts, place, options, *run)
     model, epochs = _fit(setup, plan)

@@ -1,6 +1,6 @@
 """Support vector machines by scikit-learn's libsvm on kernel matrices that PyTorch computes (cho2009, section 2.4)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,18 +13,25 @@ from kernelam.kernels import Kernel
 from kernelam.memory import available, check_memory
 from kernelam.models.svm import KernelSvm
 from kernelam.progress import say, warn
+from kernelam.training.calibration import Scores, calibrate
 from kernelam.training.exact import Table, fit_kernel, unit_kernel
 
 ELEMENTS = 1 << 23  # of a kernel matrix, computed at once
 CACHE = 200  # MiB that libsvm keeps of rows of it
+LEAST = 1e-3  # a slope: examples that contradict a decision make it less certain, and do not turn it around
 
 
 @dataclass(frozen=True)
 class SvmOptions:
     kernel: str = "arccos1"  # an expression with a closed form
     bandwidths: tuple[float, ...] = (1.0,)  # multiples of the median distance, to choose from
-    penalties: tuple[float, ...] = (0.01, 0.1, 1.0, 10.0, 100.0)  # C, to choose from
-    validation: int = 2000  # examples at the end that choose
+    penalties: tuple[float, ...] = (
+        0.1,
+        1.0,
+        10.0,
+        100.0,
+        1000.0,
+    )  # C times the variance in feature space, to choose from
     seed: int = 1  # of the pairs that the median is of
 
     def __post_init__(self) -> None:
@@ -33,12 +40,24 @@ class SvmOptions:
         unit_kernel(self.kernel)
 
 
+@dataclass(frozen=True)
+class Found:
+    machine: KernelSvm  # of all examples
+    chosen: KernelSvm  # the best of those that the new ones were no part of
+    slopes: Tensor  # of the decisions of both
+    trials: list[dict[str, float]]  # best first
+
+
+def check_gram(size: int) -> None:
+    needed = 8 * size**2 + (CACHE << 20)
+    say(f"the kernel matrix of {size} examples takes {needed / 2**30:.1f} GiB of memory")
+    check_memory(needed, available(), f"the kernel matrix of {size} examples", "fewer examples take less")
+
+
 def gram(kernel: Kernel, x: Tensor) -> np.ndarray:
     """k(x_i, x_j) as libsvm takes it, in double precision; computed in that of x, but for the diagonal, where an angle
     of 0 is the root of a rounding error."""
     size = len(x)
-    advice = "fewer examples take less"
-    check_memory(8 * size**2 + (CACHE << 20), available(), f"the kernel matrix of {size} examples", advice)
     found = np.empty((size, size))
     for rows in torch.arange(size).split(max(1, ELEMENTS // size)):
         part = slice(int(rows[0]), int(rows[-1]) + 1)
@@ -74,27 +93,55 @@ def fit_svm(kernel: Kernel, x: Tensor, labels: Tensor, penalty: float, matrix: n
     )
 
 
-def train_svm(x: Tensor, labels: Tensor, options: SvmOptions) -> tuple[KernelSvm, list[dict[str, float]]]:
-    """The machine of all examples, with the kernel width and C that make the fewest errors on the last of them where it
-    is trained on the others; and what was tried, best first."""
-    count = len(x) - options.validation
-    if options.validation < 1 or count < 1:
-        raise KernelamError(
-            f"{options.validation} examples that choose C do not leave any of {len(x)} to be trained on"
-        )
+def train_svm(x: Tensor, labels: Tensor, x_new: Tensor, labels_new: Tensor, options: SvmOptions) -> Found:
+    """Choose the kernel width and C that make the fewest errors on the new examples, then train on these too (cho2009,
+    section 2.4).
+
+    Penalties are multiples of 1/v, with v the variance of φ(x): C then means the same for kernels of any scale and with
+    any mean, of which layers of arc-cosine kernels have more and more.
+    """
+    if len(unknown := labels_new[~torch.isin(labels_new, labels)]):
+        raise KernelamError(f"heldout examples are of class {int(unknown[0])}, of which no training example is")
+    both, all_labels = torch.cat([x, x_new]), torch.cat([labels, labels_new])
     trials: list[dict[str, float]] = []
+    chosen, fewest = None, float("inf")
     for bandwidth in options.bandwidths:
-        kernel = fit_kernel(options.kernel, bandwidth, Table(x, labels), options.seed)
-        matrix = gram(kernel, x[:count])
+        kernel = fit_kernel(options.kernel, bandwidth, Table(both, all_labels), options.seed)
+        matrix = gram(kernel, x)
+        variance = float(matrix.diagonal().mean() - matrix.mean())
+        if not variance > 0.0:
+            raise KernelamError("all examples are one in the feature space of the kernel: their kernels are equal")
         for penalty in options.penalties:
-            machine = fit_svm(kernel, x[:count], labels[:count], penalty, matrix)
-            error = float((machine.predict(x[count:]) != labels[count:]).double().mean())
-            trials.append({"bandwidth": bandwidth, "penalty": penalty, "error": error})
-            say(f"bandwidth {bandwidth:g}, C {penalty:g}: {100 * error:.2f} % of {options.validation} wrong")
+            machine = fit_svm(kernel, x, labels, penalty / variance, matrix)
+            error = float((machine.predict(x_new) != labels_new).double().mean())
+            trials.append({"bandwidth": bandwidth, "penalty": penalty, "C": penalty / variance, "error": error})
+            say(f"bandwidth {bandwidth:g}, penalty {penalty:g}: {100 * error:.2f} % of {len(x_new)} wrong")
+            if error < fewest:
+                chosen, fewest = machine, error
+        del matrix
     trials.sort(key=lambda trial: trial["error"])
     _look_at_edges(trials[0], {"bandwidth": options.bandwidths, "penalty": options.penalties})
-    kernel = fit_kernel(options.kernel, trials[0]["bandwidth"], Table(x, labels), options.seed)
-    return fit_svm(kernel, x, labels, trials[0]["penalty"]), trials
+    assert chosen is not None
+    machine = fit_svm(chosen.kernel, both, all_labels, trials[0]["C"])
+    return Found(machine, chosen, fit_slopes(chosen, x_new, labels_new), trials)
+
+
+def fit_slopes(machine: KernelSvm, x: Tensor, labels: Tensor) -> Tensor:
+    """a of σ(a f) of each pair, by maximum likelihood on examples that the machine was not trained on.
+
+    As each comes with its mirror image, −f of the other class, the best constant beside a f is 0.
+    """
+    f = machine.decisions(x)
+    i, j = torch.triu_indices(len(machine.classes), len(machine.classes), 1, device=x.device)
+
+    def scores() -> Iterator[Scores]:
+        for pair in range(f.shape[1]):
+            first, second = (labels == machine.classes[side[pair]] for side in (i, j))
+            own, where = f[first | second, pair : pair + 1], torch.tensor([pair], device=x.device)
+            is_first = first[first | second][:, None]
+            yield Scores(torch.cat([own, -own]), where, torch.cat([is_first, ~is_first]))
+
+    return calibrate(scores, f.shape[1], x.device)[:, 0].clamp_min(LEAST)
 
 
 def _look_at_edges(best: dict[str, float], tried: dict[str, Sequence[float]]) -> None:

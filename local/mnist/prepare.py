@@ -5,11 +5,14 @@ So every step of the toolkit that takes features and alignments takes images; a 
 """
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import click
+import lookalikes
 import numpy as np
 from idx import read_cifar, read_mnist
+from lookalikes import Set
 
 from kernelam.cli.mistakes import sentence
 from kernelam.errors import KernelamError
@@ -21,8 +24,7 @@ from kernelam.kaldi.alignment import write_alignments
 from kernelam.kaldi.ark import ArkWriter
 from kernelam.progress import say
 
-Set = tuple[np.ndarray, np.ndarray]
-"""Images, one a row, and their classes."""
+DIGITS = [str(digit) for digit in range(10)]
 
 
 def mnist(corpus: Path) -> dict[str, Set]:
@@ -50,7 +52,16 @@ def digits(corpus: Path) -> dict[str, Set]:
     return {"train": (x[:1100], y[:1100]), "heldout": (x[1100:1400], y[1100:1400]), "test": (x[1400:], y[1400:])}
 
 
-SOURCES = {"digits": digits, "mnist": mnist, "cifar": cifar}
+SOURCES: dict[str, tuple[Callable[[Path], dict[str, Set]], list[str]]] = {
+    "digits": (digits, DIGITS),
+    "mnist": (mnist, DIGITS),
+    "cifar": (cifar, DIGITS),
+    "rectangles": (lambda _: lookalikes.rectangles(), ["wide", "tall"]),
+    "convex": (lambda _: lookalikes.convex(), ["other", "convex"]),
+    "back-rand": (lookalikes.back_rand, DIGITS),
+    "back-image": (lookalikes.back_image, DIGITS),
+}
+"""How a set is made from the folder of a corpus, and what its classes are called."""
 
 
 def write_sets(sets: dict[str, Set], names: list[str], data: Path, lang: Path, ali: Path) -> None:
@@ -97,7 +108,10 @@ def _write(path: Path, text: str) -> None:
 @click.argument("ali", type=click.Path(path_type=Path))
 def main(task: str, corpus: Path, binary: bool, data: Path, ali: Path) -> None:
     """Write DATA/{train,heldout,test}, DATA/lang and ALI_{train,heldout,test}."""
-    sets, names = SOURCES[task](corpus), [str(digit) for digit in range(10)]
+    make, names = SOURCES[task]
+    if binary and names != DIGITS:
+        raise KernelamError(f"--binary is for sets of ten classes; {task} has two")
+    sets = make(corpus)
     if binary:
         sets, names = {name: (x, y // 5) for name, (x, y) in sets.items()}, ["low", "high"]
     write_sets(sets, names, data, data / "lang", ali)

@@ -130,9 +130,30 @@ def test_images_are_trained_on_classified_and_reported(root, tmp_path, kernelam)
     assert "| system | heldout error % | test error % |" in (tmp_path / "RESULTS.md").read_text()
 
 
+def test_deformed_images_are_trained_on_and_inputs_that_are_none_refused(root, tmp_path, kernelam):
+    done = prepare(root, tmp_path)
+    assert done.returncode == 0, done.stderr
+    places = ["data/train", "data/heldout", "data/lang", "exp/ali_train", "exp/ali_heldout"]
+    train = ["--num-features", 300, "--bandwidth", 0.3, "--rates", 16, "--max-epochs", 2, "--splice", 0]
+    for augment, model in (("", "plain"), ("deform:0.5", "deformed")):
+        options = [*train, "--scaling", "shared", "--augment", augment, *places, model]
+        assert kernelam("train", "kernel", *options, cwd=tmp_path).returncode == 0
+    errors = [json.loads((tmp_path / name / "model.json").read_text())["heldout"] for name in ("plain", "deformed")]
+    assert errors[0]["ce"] != errors[1]["ce"]
+    assert errors[1]["frame_error"] < 0.3
+    refused = kernelam("train", "kernel", *train, "--augment", "deform:0.5", *places, "each", cwd=tmp_path)
+    assert refused.returncode == 1
+    assert refused.stderr.splitlines()[-1].endswith("it needs --splice 0 and --scaling shared")
+
+
 @pytest.mark.parametrize(
     ("args", "sentence"),
-    [(["--task", "mnist"], "--corpus is needed: the folder with the files of mnist"), (["--task", "x"], "not x")],
+    [
+        (["--task", "mnist"], "--corpus is needed: the folder with the files of mnist"),
+        (["--task", "x"], "not x"),
+        (["--task", "back-rand"], "--corpus is needed: the folder with the files of MNIST"),
+        (["--task", "convex", "--binary", "true"], "--binary is for tasks of ten classes; convex has two"),
+    ],
 )
 def test_the_recipe_says_what_it_needs_before_anything_is_installed(root, args, sentence):
     done = subprocess.run([root / "egs/mnist/s5/run.sh", *args], capture_output=True, text=True, timeout=60)
@@ -140,8 +161,11 @@ def test_the_recipe_says_what_it_needs_before_anything_is_installed(root, args, 
     assert sentence in done.stderr
 
 
+LOOK_ALIKE = ("--task", "convex", "--binary")
+
+
 def test_what_is_not_there_is_a_sentence(root, tmp_path):
-    for args in (("--task", "mnist", "--corpus", "nowhere"), ("--task", "cifar"), ("--task", "other")):
+    for args in (("--task", "mnist", "--corpus", "nowhere"), ("--task", "cifar"), ("--task", "other"), LOOK_ALIKE):
         done = prepare(root, tmp_path, *args)
         assert (done.returncode, len(done.stderr.splitlines())) == (1, 1), done.stderr
     assert not list(tmp_path.iterdir())

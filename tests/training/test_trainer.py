@@ -328,7 +328,9 @@ def test_noise_is_what_it_says_and_comes_again_with_the_seed():
     assert not torch.equal(noisy, Augmentation.parse("noise:0.3")(x.clone(), generator_for(CPU, 1, 4)))
 
 
-@pytest.mark.parametrize("text", ["mask", "mask:0", "mask:1", "noise:-1", "noise:nan", "blur:1", "noise:inf"])
+@pytest.mark.parametrize(
+    "text", ["mask", "mask:0", "mask:1", "noise:-1", "noise:nan", "blur:1", "noise:inf", "deform:0"]
+)
 def test_an_augmentation_that_is_none_is_a_sentence(text):
     with pytest.raises(KernelamError, match="no augmentation is called"):
         Augmentation.parse(text)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Images: random features, networks and pursued bases on MNIST, CIFAR-10, or digits that come with scikit-learn.
+# Images: kernel models and networks on MNIST, CIFAR-10, look-alikes of older sets, or digits that come with scikit-learn.
 # Usage: ./run.sh [options]
 # e.g.: ./run.sh --task mnist --corpus /corpora/mnist
 # Without --stage, what is current is skipped; with it, everything from that stage on is done again.
@@ -7,11 +7,11 @@ set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/utils/options.sh"
 
 stage=            # the first stage to run, whether or not its results are current
-stop_stage=9      # the last stage to run
+stop_stage=11     # the last stage to run
 nj=2              # models that are trained side by side, each in one thread; results do not depend on it
-task=digits       # what conf/<task>.sh has the sizes of: digits, mnist, cifar
+task=digits       # of conf/<task>.sh: digits, mnist, cifar, or a look-alike: rectangles, convex, back-rand, back-image
 binary=false      # two classes, the first five against the others (kubo2012)
-corpus=           # the folder of the files of MNIST (idx) or CIFAR-10 (binary version)
+corpus=           # the folder of the files of MNIST (idx), which back-rand and back-image need too, or CIFAR-10 (binary)
 device=cpu        # where models are trained: cpu or cuda
 seed=1            # of the models
 
@@ -19,16 +19,21 @@ parse_options "$@"
 usage 0
 [[ -z $corpus ]] || corpus=$(readlink -f "$corpus")
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
-[[ -e conf/$task.sh ]] || die "--task is digits, mnist or cifar, not $task"
-[[ $task == digits || -n $corpus ]] || die "--corpus is needed: the folder with the files of $task"
+[[ -e conf/$task.sh ]] || die "--task is digits, mnist, cifar, rectangles, convex, back-rand or back-image, not $task"
+case $task in
+    digits | rectangles | convex) corpus='' ;;  # which are made here
+    *) [[ -n $corpus ]] || die "--corpus is needed: the folder with the files of ${task/back-*/MNIST}" ;;
+esac
+[[ $binary == false || $task != @(rectangles|convex) ]] || die "--binary is for tasks of ten classes; $task has two"
 . ./path.sh local/mnist/requirements.txt
 . ./cmd.sh
 . utils/stages.sh
+machines=false declarations=()
 # shellcheck source=conf/mnist.sh
 . "conf/$task.sh"
 name=$task$([[ $binary == false ]] || echo -binary)
 data=data/$name exp=exp/$name sources=()
-[[ $task == digits ]] || sources=(--in="$corpus")
+[[ -z $corpus ]] || sources=(--in="$corpus")
 
 if stage 0 "images: an utterance of one frame each"; then
     options=(--task "$task" ${corpus:+--corpus "$corpus"})
@@ -57,15 +62,17 @@ side_by_side() {  # side_by_side SCRIPT NAME OPTIONS…: train_model, at most nj
     running+=($!)
 }
 
-if stage 5 "random Fourier features"; then
+one_by_one() { ((${#declarations[@]} == 0)) && stage "$@"; }  # a stage of tasks for which no grid is declared
+
+if one_by_one 5 "random Fourier features"; then
     side_by_side train_kernel.sh kernel --num-features "$features" --bandwidth "$bandwidths" --rates "$kernel_rates" \
         --search-frames "$search" --max-epochs "$epochs"
 fi
-if stage 6 "network"; then
+if one_by_one 6 "network"; then
     side_by_side train_dnn.sh dnn --layers "$layers" --width "$width" --rates "0.05 0.1 0.2" --search-frames "$search" \
         --max-epochs "$epochs"
 fi
-if stage 7 "log-linear models: linear, of random images, and of pursued bases"; then
+if one_by_one 7 "log-linear models: linear, of random images, and of pursued bases"; then
     side_by_side train_pursuit.sh linear --kernel polynomial:1 --method nystrom --basis "$pixels" --first "$pixels" \
         --penalty "$penalties"
     for method in nystrom joint orthogonal; do
@@ -73,21 +80,36 @@ if stage 7 "log-linear models: linear, of random images, and of pursued bases"; 
             --penalty "$penalties"
     done
 fi
+models=("$exp"/{kernel,dnn,linear,nystrom,joint,orthogonal})
+if $machines; then
+    models+=("$exp"/{svm,multilayer})
+    if one_by_one 8 "support vector machine and multilayer kernel machine"; then
+        side_by_side train_svm.sh svm --kernel "arccos1 o arccos0"
+        side_by_side train_multilayer.sh multilayer --kernel arccos1 --layers 1 --pca-examples 500 --components 100
+    fi
+fi
 for job in "${running[@]}"; do wait "$job"; done
 
-models=("$exp"/{kernel,dnn,linear,nystrom,joint,orthogonal})
-if stage 8 "classes of heldout and test images"; then
+if one_by_one 9 "classes of heldout and test images"; then
     for dir in "${models[@]}"; do
         for x in heldout test; do
             tuning=()
             [[ $x == heldout ]] || tuning=(--tuned-on "$dir/decode_heldout")
             once --in="$data/$x" --in="$dir"/{model.safetensors,model.json} --out="$dir/decode_$x/scoring_kaldi" -- \
-                kernelam score classes --device "$device" "${tuning[@]}" "$data/$x" "$dir/decode_$x"
+                steps/score_classes.sh --device "$device" "${tuning[@]}" "$data/lang" "$data/$x" "$dir/decode_$x"
         done
     done
 fi
 
-if stage 9 "report"; then
+if one_by_one 10 "report"; then
     kernelam report --title "$name" --tuned heldout --baseline "$exp/nystrom" --output "$exp/RESULTS.md" "${models[@]}"
     cat "$exp/RESULTS.md"
+fi
+
+# Cells that are done and current are skipped, --stage or not: what a grid declares takes days.
+if ((${#declarations[@]})) && stage 11 "the models that conf/{$(IFS=,; echo "${declarations[*]}")}.toml declare"; then
+    for x in "${declarations[@]}"; do
+        kernelam grid --cmd "$cuda_cmd --max-jobs-run $nj" --set task="$name" --output "$exp/$x.md" "conf/$x.toml"
+        cat "$exp/$x.md"
+    done
 fi

@@ -8,3 +8,4 @@ layers=2 width=256
 basis=100                     # vectors of the log-linear models
 penalties="0.01 0.1 1"
 search=1100 epochs=30
+machines=true                 # a support vector machine and a multilayer kernel machine too
