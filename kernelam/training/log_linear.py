@@ -35,7 +35,7 @@ class LogLinear:
         single = weights.to(self.features.dtype)
         for some, of_them in self._blocks():
             psi, labels = some.to(weights.device), of_them.to(weights.device)
-            log_p = torch.log_softmax(psi.T @ single, dim=1)
+            log_p = torch.log_softmax((single.T @ psi).T, dim=1)  # features are read in the order of memory
             own = labels[:, None]
             log_own = log_p.gather(1, own)
             difference = log_p.exp_().neg_()
@@ -45,7 +45,7 @@ class LogLinear:
         value, gradient = -0.5 * self.penalty * float(weights.square().sum()), -self.penalty * weights
         for psi, log_own, difference in self.differences(weights):
             value += float(log_own.sum(dtype=torch.float64))
-            gradient += psi @ difference
+            gradient += (difference.T @ psi.T).T
         return value, gradient
 
     def fit(self, start: Tensor, tolerance: float, max_steps: int) -> Fitted:

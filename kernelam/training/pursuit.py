@@ -1,5 +1,6 @@
 """Kernel gradient matching pursuit: log-linear models whose basis vectors are searched for (kubo2012, algorithm 1)."""
 
+import math
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,7 @@ from kernelam.training import checkpoint
 from kernelam.training.exact import Samples
 from kernelam.training.log_linear import Fitted, LogLinear
 from kernelam.training.preimages import CANDIDATES, Target, best_preimage, joint_preimages
-from kernelam.training.subspace import Subspace, check_differentiable
+from kernelam.training.subspace import LEAST, Subspace, check_differentiable
 
 METHODS = ("orthogonal", "joint", "nystrom")
 BLOCK = 8192  # samples whose coordinates are computed at once
@@ -45,7 +46,7 @@ class PursuitOptions:
     added: int = 10  # vectors of a round, R
     method: str = "orthogonal"  # KGMP with orthogonalised gradients; joint: with eq. 3; nystrom: random samples
     penalty: float = 1.0  # c
-    searched: int = 10_000  # random samples that stand for the gradient in a round
+    searched: int = 4000  # samples that stand for the gradient in a round
     tolerance: float = 1e-3  # a fit ends when its steps gain less than this share of the objective
     max_steps: int = 100  # of a fit
     seed: int = 1
@@ -114,8 +115,10 @@ def pursue(
     options: PursuitOptions,
     folder: Path | None = None,
     fingerprint: str = "",
+    goal: float = math.inf,
 ) -> Pursuit:
-    """Fit, add basis vectors, and so on until there are enough; the last fit is of all of them.
+    """Fit, add basis vectors, and so on until there are enough, or the objective is the `goal`; the last fit is of all
+    of them.
 
     With a `folder`, coordinates are in a file there, and so is, after each round, what a run that was killed goes on
     from; it ends where an uninterrupted one would have.
@@ -132,12 +135,12 @@ def pursue(
     labels = torch.cat([samples.take(part)[1] for part in torch.arange(len(samples)).split(BLOCK)])
     if folder is not None:
         _go_on(found, design, folder, fingerprint)
-    while not found.rounds or len(found.subspace) < options.basis:
+    while not found.rounds or (len(found.subspace) < options.basis and found.fitted.objective < goal):
         clock, before = time.monotonic(), len(found.subspace)
         if not found.rounds:
             _add_samples(found.subspace, samples, options.first, options.seed, 0)
         else:
-            _widen(found, design, samples, num_classes, options)
+            _widen(found, design, labels, samples, num_classes, options)
         if len(found.subspace) == before:
             say(f"{before} basis vectors span all that there is: no more are added")
             break
@@ -156,31 +159,54 @@ def _add_samples(subspace: Subspace, samples: Samples, count: int, seed: int, nu
     """Random samples, but none that lies in the subspace already."""
     order, added = torch.from_numpy(stream(seed, "basis", number).permutation(len(samples))), 0
     for part in order.split(256):
-        for y in samples.take(part)[0]:
+        x = samples.take(part)[0]
+        for y in x[subspace.residual(x) > LEAST]:  # of linear kernels, most of them are not new
             added += subspace.add(y)
             if added == count:
                 return
 
 
-def _widen(found: Pursuit, design: Design, samples: Samples, num_classes: int, options: PursuitOptions) -> None:
+def _widen(
+    found: Pursuit, design: Design, labels: Tensor, samples: Samples, num_classes: int, options: PursuitOptions
+) -> None:
     number = len(found.rounds)
     count = min(options.added, options.basis - len(found.subspace))
     if options.method == "nystrom":
         _add_samples(found.subspace, samples, count, options.seed, number)
         return
-    order = torch.from_numpy(stream(options.seed, "pursuit", number).permutation(len(samples))[: options.searched])
-    x, labels = samples.take(order)
-    model = LogLinear(design.done[:, order.to(design.table.device)], labels, num_classes, 0.0)
-    slopes = torch.cat([difference for _, _, difference in model.differences(found.fitted.weights)])
-    shrink = (-options.penalty * len(order) / len(samples) * found.beta).to(x.dtype)
-    target = Target(found.subspace.kernel, torch.cat([x, found.subspace.y]), torch.cat([slopes, shrink]))
+    model = LogLinear(design.done, labels, num_classes, options.penalty)
+    order, shares = _weighty(model, found.fitted.weights, options.searched, stream(options.seed, "pursuit", number))
+    x, of_them = samples.take(order)
+    some = LogLinear(design.done[:, order.to(design.table.device)], of_them, num_classes, 0.0)
+    slopes = torch.cat([difference for _, _, difference in some.differences(found.fitted.weights)])
+    slopes *= shares.to(slopes)[:, None]
+    target = Target(found.subspace.kernel, x, slopes)
     if options.method == "joint":
-        for y in joint_preimages(target, x[:count]):
+        shrunk = target.and_of(found.subspace.y, -options.penalty * found.beta)
+        for y in joint_preimages(shrunk, x[:count]):
             found.subspace.add(y)
         return
+    along = target.along(found.subspace.y)  # −cθ lies in the subspace, of which the search sees nothing
     for place in range(count):
         candidates = x[place * CANDIDATES % len(x) :][:CANDIDATES]
-        found.subspace.add(best_preimage(target.without(found.subspace), candidates))
+        y = best_preimage(target.without(found.subspace, along), candidates)
+        if found.subspace.add(y):
+            along = torch.cat([along, target.along(y[None])])
+
+
+def _weighty(model: LogLinear, weights: Tensor, count: int, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+    """Numbers of samples that stand for all in Σ_n d_n φ(x_n), and what each counts for.
+
+    By their priorities |d_n| / u_n with uniform u_n, the highest first; those with |d_n| below the first priority that
+    is left out count for as much as if they had it, so that the sum is that of all in the mean (Duffield, Lund and
+    Thorup, Journal of the ACM 54, 2007). Where most samples are classified well, few make up most of the gradient.
+    """
+    sizes = torch.cat([difference.norm(dim=1).cpu() for _, _, difference in model.differences(weights)])
+    priorities = sizes / torch.from_numpy(1.0 - rng.random(len(sizes), dtype=np.float32))
+    best = priorities.topk(min(count + 1, len(sizes)))
+    order = best.indices[:count]
+    least = best.values[count] if len(sizes) > count else 0.0
+    return order, (least / sizes[order].clamp_min(torch.finfo(sizes.dtype).tiny)).clamp_min(1.0)
 
 
 def _tell(found: Pursuit, seconds: float) -> None:

@@ -63,7 +63,8 @@ class Subspace:
         """Of the Gram matrix, its diagonal scaled to 1."""
         gram = self.factor @ self.factor.T
         scale = gram.diagonal().rsqrt()
-        return float(torch.linalg.cond(gram * scale[:, None] * scale[None]))
+        values = torch.linalg.eigvalsh(gram * scale[:, None] * scale[None])
+        return float(values[-1] / values[0])
 
 
 def check_differentiable(kernel: Kernel) -> None:
