@@ -45,7 +45,7 @@ class Target:
 
     def explained(self, y: Tensor) -> Tensor:
         """How much of Σ_l |g_l|² the best multiple of φ(y_i) takes away: Σ_l ⟨g_l, φ(y_i)⟩² / k(y_i, y_i)."""
-        norms = self.kernel.from_products(*[y.square().sum(1)] * 3)
+        norms = self.kernel.norm_from(y.square().sum(1))
         return self.along(y).square().sum(1) / norms
 
     def explained_together(self, y: Tensor) -> Tensor:

@@ -56,6 +56,9 @@ class PursuitOptions:
             raise KernelamError(f"no way to find basis vectors is called {self.method}; there are {', '.join(METHODS)}")
         if not 1 <= self.first <= self.basis:
             raise KernelamError(f"pursuit begins with 1 to {self.basis} vectors, not {self.first}")
+        if self.added < 1 or self.searched < 1:
+            few = f"adds {self.added}" if self.added < 1 else f"searches by {self.searched} samples"
+            raise KernelamError(f"a round of pursuit {few}: it takes at least 1")
         if not self.penalty >= 0.0:
             raise KernelamError(f"a penalty is a number from 0 on, not {self.penalty:g}")
 

@@ -277,6 +277,8 @@ def test_kernels_without_pre_images_are_refused(kernel):
         ({"method": "other"}, "no way to find basis vectors is called other"),
         ({"first": 0}, "begins with 1 to 30 vectors, not 0"),
         ({"first": 31}, "begins with 1 to 30 vectors, not 31"),
+        ({"added": 0}, "a round of pursuit adds 0: it takes at least 1"),
+        ({"searched": 0}, "a round of pursuit searches by 0 samples"),
         ({"penalty": -1.0}, "a penalty is a number from 0 on, not -1"),
         ({"basis": 101}, "101 basis vectors are more than the 100 samples"),
     ],
