@@ -44,7 +44,7 @@ class PursuitOptions:
     basis: int = 1000  # vectors in the end, M̂
     first: int = 10  # random samples that it begins with
     added: int = 10  # vectors of a round, R
-    method: str = "orthogonal"  # KGMP with orthogonalised gradients; joint: with eq. 3; nystrom: random samples
+    method: str = "orthogonal"  # KGMP with orthogonalised gradients; joint: with eq. 3; nystrom: random samples at once
     penalty: float = 1.0  # c
     searched: int = 4000  # samples that stand for the gradient in a round
     tolerance: float = 1e-3  # a fit ends when its steps gain less than this share of the objective
@@ -97,17 +97,13 @@ class Design:
     def extend(self, subspace: Subspace) -> None:
         """Ψ₂ = L₂₂⁻¹ (K₂ − L₂₁ Ψ₁) for the rows of L that are new."""
         old, new = self.rows, len(subspace)
-        factor = subspace.factor.float()
-        below, own = factor[old:new, :old], subspace.factor[old:new, old:new]
-        inverse = torch.linalg.solve_triangular(
-            own, torch.eye(new - old, dtype=own.dtype, device=own.device), upper=False
-        )
+        below, own = subspace.factor[old:new, :old].float(), subspace.factor[old:new, old:new]
         for frames in torch.arange(len(self.samples)).split(BLOCK):
             x, _ = self.samples.take(frames)
             part = slice(int(frames[0]), int(frames[-1]) + 1)
             k = subspace.kernel.by_products(subspace.y[old:new], x)
             k -= below @ self.table[:old, part].to(x.device)
-            self.table[old:new, part] = (inverse.float() @ k).to(self.table.device)
+            self.table[old:new, part] = torch.linalg.solve_triangular(own, k.double(), upper=False).to(self.table)
         self.rows = new
 
 
@@ -141,8 +137,8 @@ def pursue(
     while not found.rounds or (len(found.subspace) < options.basis and found.fitted.objective < goal):
         clock, before = time.monotonic(), len(found.subspace)
         if not found.rounds:
-            _add_samples(found.subspace, samples, options.first, options.seed, 0)
-        else:
+            _add_samples(found.subspace, samples, options)
+        elif options.method != "nystrom":
             _widen(found, design, labels, samples, num_classes, options)
         if len(found.subspace) == before:
             say(f"{before} basis vectors span all that there is: no more are added")
@@ -158,9 +154,10 @@ def pursue(
     return found
 
 
-def _add_samples(subspace: Subspace, samples: Samples, count: int, seed: int, number: int) -> None:
-    """Random samples, but none that lies in the subspace already."""
-    order, added = torch.from_numpy(stream(seed, "basis", number).permutation(len(samples))), 0
+def _add_samples(subspace: Subspace, samples: Samples, options: PursuitOptions) -> None:
+    """Those random samples that it begins with, by Nyström's method all; none that lies in the subspace already."""
+    count = options.basis if options.method == "nystrom" else options.first
+    order, added = torch.from_numpy(stream(options.seed, "basis").permutation(len(samples))), 0
     for part in order.split(256):
         x = samples.take(part)[0]
         for y in x[subspace.residual(x) > LEAST]:  # of linear kernels, most of them are not new
@@ -174,9 +171,6 @@ def _widen(
 ) -> None:
     number = len(found.rounds)
     count = min(options.added, options.basis - len(found.subspace))
-    if options.method == "nystrom":
-        _add_samples(found.subspace, samples, count, options.seed, number)
-        return
     model = LogLinear(design.done, labels, num_classes, options.penalty)
     order, shares = _weighty(model, found.fitted.weights, options.searched, stream(options.seed, "pursuit", number))
     x, of_them = samples.take(order)

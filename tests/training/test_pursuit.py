@@ -201,8 +201,8 @@ def test_rounds_raise_the_objective_and_pursuit_beats_random_samples():
     found = {
         name: pursue(train, 4, Gaussian(1.5), PursuitOptions(**{**vars(SMALL), "method": name})) for name in METHODS
     }
-    for one in found.values():
-        assert [row["basis"] for row in one.rounds] == [6, 12, 18, 24, 30]
+    for name, one in found.items():
+        assert [row["basis"] for row in one.rounds] == ([30] if name == "nystrom" else [6, 12, 18, 24, 30])
         objectives = [row["objective"] for row in one.rounds]
         assert objectives == sorted(objectives)
     last = {name: one.rounds[-1] for name, one in found.items()}
@@ -226,6 +226,22 @@ def test_the_fit_of_a_round_is_that_of_its_kernel_matrix(kernel):
     assert float(unit.abs().max()) < 1e-2 * len(train) ** 0.5
 
 
+@pytest.mark.parametrize("kernel", [Gaussian(1.5), Polynomial(1), Polynomial(3, 10.0)])
+def test_coordinates_in_single_precision_are_those_in_double(kernel):
+    """As the basis grows until it spans all that there is."""
+    data, made = Table(300), Subspace(kernel, 5, CPU)
+    design = pursuit.Design(data, 60, None)
+    for part in data.x[:80].split(7):
+        for y in part:
+            if len(made) < 60:
+                made.add(y)
+        design.extend(made)
+    assert design.rows == len(made) == (6 if kernel == Polynomial(1) else 56 if kernel == Polynomial(3, 10.0) else 60)
+    exact = made.coordinates(data.x).T
+    errors = (design.done - exact).norm(dim=0) / kernel.diagonal(data.x).sqrt()
+    assert float(errors.max()) < 1e-3
+
+
 def test_a_pursuit_ends_at_its_goal():
     rows = pursue(Table(300), 4, Gaussian(1.5), SMALL).rounds
     found = pursue(Table(300), 4, Gaussian(1.5), SMALL, goal=rows[2]["objective"] - 1e-6)
@@ -238,7 +254,7 @@ def test_a_subspace_that_is_all_there_is_ends_the_pursuit():
     assert [row["basis"] for row in found.rounds] == [5]
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ["orthogonal", "joint"])
 def test_a_run_that_was_killed_ends_where_it_would_have(tmp_path, method, monkeypatch):
     data, options = Table(500), PursuitOptions(**{**vars(SMALL), "method": method})
     whole, killed = tmp_path / "whole", tmp_path / "killed"
