@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -126,12 +127,7 @@ def pursue(
         check_differentiable(kernel)
     if options.basis > len(samples):
         raise KernelamError(f"{options.basis} basis vectors are more than the {len(samples)} samples")
-    x, _ = samples.take(torch.zeros(1, dtype=torch.int64))
-    found = Pursuit(
-        Subspace(kernel, x.shape[1], samples.device), Fitted(torch.empty(0, num_classes, dtype=torch.float64), 0.0, 0)
-    )
-    design = Design(samples, options.basis, folder)
-    labels = torch.cat([samples.take(part)[1] for part in torch.arange(len(samples)).split(BLOCK)])
+    found, design, labels = _begin(samples, num_classes, kernel, options, folder)
     if folder is not None:
         _go_on(found, design, folder, fingerprint)
     while not found.rounds or (len(found.subspace) < options.basis and found.fitted.objective < goal):
@@ -144,14 +140,42 @@ def pursue(
             say(f"{before} basis vectors span all that there is: no more are added")
             break
         design.extend(found.subspace)
-        model = LogLinear(design.done, labels, num_classes, options.penalty)
-        weights = torch.zeros(design.rows, num_classes, dtype=torch.float64, device=samples.device)
-        weights[:before] = found.fitted.weights
-        found.fitted = model.fit(weights, options.tolerance, options.max_steps)
+        _refit(found, design, labels, options, options.penalty)
         _tell(found, time.monotonic() - clock)
         if folder is not None:
             _keep(found, folder, fingerprint)
     return found
+
+
+def try_penalties(
+    samples: Samples, num_classes: int, kernel: Kernel, options: PursuitOptions, penalties: Iterable[float]
+) -> Iterator[tuple[float, Pursuit]]:
+    """Models of one basis of random samples: of the largest penalty first, and of each from that of the one before."""
+    found, design, labels = _begin(samples, num_classes, kernel, options, None)
+    _add_samples(found.subspace, samples, options)
+    design.extend(found.subspace)
+    for penalty in sorted(penalties, reverse=True):
+        _refit(found, design, labels, options, penalty)
+        yield penalty, found
+
+
+def _begin(
+    samples: Samples, num_classes: int, kernel: Kernel, options: PursuitOptions, folder: Path | None
+) -> tuple[Pursuit, Design, Tensor]:
+    """No vectors yet, room for them, and the labels of all samples."""
+    x, _ = samples.take(torch.zeros(1, dtype=torch.int64))
+    nothing = torch.empty(0, num_classes, dtype=torch.float64, device=samples.device)
+    found = Pursuit(Subspace(kernel, x.shape[1], samples.device), Fitted(nothing, 0.0, 0))
+    labels = torch.cat([samples.take(part)[1] for part in torch.arange(len(samples)).split(BLOCK)])
+    return found, Design(samples, options.basis, folder), labels
+
+
+def _refit(found: Pursuit, design: Design, labels: Tensor, options: PursuitOptions, penalty: float) -> None:
+    """β of all vectors, from what it was."""
+    before = found.fitted.weights
+    model = LogLinear(design.done, labels, before.shape[1], penalty)
+    start = torch.cat([before, before.new_zeros(design.rows - len(before), before.shape[1])])
+    found.fitted = model.fit(start, options.tolerance, options.max_steps)
 
 
 def _add_samples(subspace: Subspace, samples: Samples, options: PursuitOptions) -> None:
