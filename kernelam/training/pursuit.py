@@ -79,7 +79,8 @@ class Pursuit:
 
 
 class Design:
-    """Coordinates of all samples in the orthonormal basis, basis × samples; those of new vectors are appended."""
+    """Coordinates ψ of all samples in the orthonormal basis, basis × samples, and `squares`, the sum of ψψᵀ; they grow
+    with the basis."""
 
     def __init__(self, samples: Samples, basis: int, folder: Path | None) -> None:
         shape = (basis, len(samples))
@@ -90,6 +91,7 @@ class Design:
             path.unlink(missing_ok=True)
             self.table = torch.from_numpy(np.memmap(path, np.float32, "w+", shape=shape))
         self.samples, self.rows = samples, 0
+        self.squares = torch.empty(0, 0, dtype=torch.float64, device=samples.device)
 
     @property
     def done(self) -> Tensor:
@@ -99,13 +101,17 @@ class Design:
         """Ψ₂ = L₂₂⁻¹ (K₂ − L₂₁ Ψ₁) for the rows of L that are new."""
         old, new = self.rows, len(subspace)
         below, own = subspace.factor[old:new, :old].float(), subspace.factor[old:new, old:new]
+        rows = own.new_zeros(new - old, new)
         for frames in torch.arange(len(self.samples)).split(BLOCK):
             x, _ = self.samples.take(frames)
             part = slice(int(frames[0]), int(frames[-1]) + 1)
             k = subspace.kernel.by_products(subspace.y[old:new], x)
             k -= below @ self.table[:old, part].to(x.device)
             self.table[old:new, part] = torch.linalg.solve_triangular(own, k.double(), upper=False).to(self.table)
+            psi = self.table[:new, part].to(x.device)
+            rows += psi[old:] @ psi.T
         self.rows = new
+        self.squares = torch.cat([torch.cat([self.squares, rows[:, :old].T], dim=1), rows])
 
 
 def pursue(
@@ -175,7 +181,7 @@ def _refit(found: Pursuit, design: Design, labels: Tensor, options: PursuitOptio
     before = found.fitted.weights
     model = LogLinear(design.done, labels, before.shape[1], penalty)
     start = torch.cat([before, before.new_zeros(design.rows - len(before), before.shape[1])])
-    found.fitted = model.fit(start, options.tolerance, options.max_steps)
+    found.fitted = model.fit(start, options.tolerance, options.max_steps, design.squares)
 
 
 def _add_samples(subspace: Subspace, samples: Samples, options: PursuitOptions) -> None:

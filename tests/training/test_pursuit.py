@@ -115,6 +115,20 @@ def test_the_model_is_that_of_scikit_learn():
     assert fitted.objective > found
 
 
+@pytest.mark.parametrize("penalty", [0.0, 0.1])
+def test_fits_that_know_of_squares_get_further_in_fewer_steps(penalty):
+    """Features that vary by 3 in one direction and by 0.01 in another, as pixels do."""
+    rng = np.random.default_rng(2)
+    psi = torch.from_numpy(rng.standard_normal((30, 600)) * np.geomspace(3, 0.01, 30)[:, None])
+    labels = torch.from_numpy(rng.integers(4, size=600)) * (psi[-1] > 0) + (psi[-2] > 0)
+    model, start = LogLinear(psi, labels, 5, penalty), torch.zeros(30, 5, dtype=torch.float64)
+    plain, scaled = (model.fit(start, 1e-3, 200, squares) for squares in (None, psi @ psi.T))
+    assert scaled.objective > plain.objective
+    assert scaled.steps < 0.5 * plain.steps
+    ends = [model.fit(start, 1e-12, 3000, squares).objective for squares in (None, psi @ psi.T)]
+    assert ends[0] == pytest.approx(ends[1], rel=1e-4)
+
+
 def target(kernel, count: int = 30) -> Target:
     data = Table(count, seed=3)
     coefficients = torch.from_numpy(np.random.default_rng(4).standard_normal((count, 3)))
@@ -240,6 +254,19 @@ def test_coordinates_in_single_precision_are_those_in_double(kernel):
     exact = made.coordinates(data.x).T
     errors = (design.done - exact).norm(dim=0) / kernel.diagonal(data.x).sqrt()
     assert float(errors.max()) < 1e-3
+    expected = design.done.double() @ design.done.double().T
+    torch.testing.assert_close(design.squares, expected, rtol=0, atol=1e-5 * float(expected.max()))
+
+
+def test_penalties_are_tried_on_one_basis():
+    data, options = Table(300), PursuitOptions(**{**vars(SMALL), "method": "nystrom", "tolerance": 1e-7})
+    found = [
+        (c, one.beta, one.fitted) for c, one in pursuit.try_penalties(data, 4, Gaussian(1.5), options, (0.1, 10, 1))
+    ]
+    assert [c for c, _, _ in found] == [10, 1, 0.1]
+    alone = pursue(data, 4, Gaussian(1.5), options)
+    assert found[-1][2].objective == pytest.approx(alone.fitted.objective, rel=1e-5)
+    torch.testing.assert_close(found[-1][1], alone.beta, rtol=0.05, atol=0.05)
 
 
 def test_a_pursuit_ends_at_its_goal():
