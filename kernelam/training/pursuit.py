@@ -105,9 +105,9 @@ class Design:
         for frames in torch.arange(len(self.samples)).split(BLOCK):
             x, _ = self.samples.take(frames)
             part = slice(int(frames[0]), int(frames[-1]) + 1)
-            k = subspace.kernel.by_products(subspace.y[old:new], x)
+            k = subspace.kernel.by_products(subspace.y[old:new].double(), x.double())
             k -= below @ self.table[:old, part].to(x.device)
-            self.table[old:new, part] = torch.linalg.solve_triangular(own, k.double(), upper=False).to(self.table)
+            self.table[old:new, part] = torch.linalg.solve_triangular(own, k, upper=False).to(self.table)
             psi = self.table[:new, part].to(x.device)
             rows += psi[old:] @ psi.T
         self.rows = new

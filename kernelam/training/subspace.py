@@ -61,10 +61,8 @@ class Subspace:
 
     def condition(self) -> float:
         """Of the Gram matrix, its diagonal scaled to 1."""
-        gram = self.factor @ self.factor.T
-        scale = gram.diagonal().rsqrt()
-        values = torch.linalg.eigvalsh(gram * scale[:, None] * scale[None])
-        return float(values[-1] / values[0])
+        values = torch.linalg.svdvals(self.factor / self.factor.norm(dim=1, keepdim=True))
+        return float((values[0] / values[-1]).square())
 
 
 def check_differentiable(kernel: Kernel) -> None:
