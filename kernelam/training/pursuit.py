@@ -23,6 +23,9 @@ from kernelam.training.subspace import LEAST, Subspace, check_differentiable
 
 METHODS = ("orthogonal", "joint", "nystrom")
 BLOCK = 8192  # samples whose coordinates are computed at once
+APART = (
+    0.1  # sines of angles between new vectors and the subspace, above which kernels are computed in single precision
+)
 CHECKPOINT, TABLE = "pursuit.safetensors", "coordinates.table"
 
 
@@ -100,12 +103,16 @@ class Design:
     def extend(self, subspace: Subspace) -> None:
         """Ψ₂ = L₂₂⁻¹ (K₂ − L₂₁ Ψ₁) for the rows of L that are new."""
         old, new = self.rows, len(subspace)
+        if old == new:
+            return
         below, own = subspace.factor[old:new, :old].float(), subspace.factor[old:new, old:new]
         rows = own.new_zeros(new - old, new)
+        apart = float((own.diagonal() / subspace.factor[old:new].norm(dim=1)).min())
+        y = subspace.y[old:new].to(torch.float32 if apart > APART else torch.float64)
         for frames in torch.arange(len(self.samples)).split(BLOCK):
             x, _ = self.samples.take(frames)
             part = slice(int(frames[0]), int(frames[-1]) + 1)
-            k = subspace.kernel.by_products(subspace.y[old:new].double(), x.double())
+            k = subspace.kernel.by_products(y, x.to(y.dtype)).double()
             k -= below @ self.table[:old, part].to(x.device)
             self.table[old:new, part] = torch.linalg.solve_triangular(own, k, upper=False).to(self.table)
             psi = self.table[:new, part].to(x.device)
