@@ -7,7 +7,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from kernelam.cli.train import kernel
+from kernelam.cli.train import given_inputs, kernel
+from kernelam.cli.train import pursuit as train_pursuit
 from kernelam.cli.values import ABOVE_ZERO, PATH, POSITIVE, check_output
 from kernelam.errors import KernelamError
 
@@ -132,6 +133,51 @@ def _ways(max_epochs: int, decay_epochs: str, bottleneck: int, precondition: int
 
 def _folder(top: Path, seed: int, way: str) -> Path:
     return top / f"seed{seed}" / way.replace(" ", "_")
+
+
+SET = ("bandwidth", "penalty", "seed", "priors")
+
+
+@command.command(params=[param for param in train_pursuit.params if param.name not in SET])
+@click.option("--bandwidth", type=ABOVE_ZERO, default=1.0, help="Multiple of the median distance of random frames.")
+@click.option("--penalty", type=ABOVE_ZERO, default=1.0, help="c.")
+@click.option("--sizes", default="1000 2000 4000 8000", help="Numbers of random frames.")
+@click.option("--trials", type=POSITIVE, default=5, help="With other frames each.")
+@click.option("--threads", type=POSITIVE, default=1)
+@click.option("--json", "output", type=PATH, help="Write the figures there too.")
+def pursuit(
+    kernel: str,
+    bandwidth: float,
+    penalty: float,
+    basis: int,
+    first: int,
+    added: int,
+    method: str,
+    sizes: str,
+    trials: int,
+    threads: int,
+    output: Path | None,
+    **shared: Any,
+) -> None:
+    """Time until pursuit has 95 % of the objective of the model whose basis is all frames, and that of this model.
+
+    By the number of random training frames, with the slopes of the logarithms; frames are packed into FOLDER. --basis
+    is the most vectors that pursuit may take.
+    """
+    from kernelam.cli.values import numbers
+
+    if output:
+        check_output(output)
+    counts = numbers(int, sizes)
+    from kernelam.training.bench_pursuit import Study, describe_pursuit, study_pursuit
+    from kernelam.training.pursuit import PursuitOptions
+
+    options = PursuitOptions(basis, first, added, method, penalty)
+    found = study_pursuit(
+        given_inputs(shared), Study(kernel, bandwidth, options, counts, trials), shared["device"], threads
+    )
+    click.echo(describe_pursuit(found))
+    _write(output, found)
 
 
 @command.command()

@@ -203,7 +203,7 @@ def ridge(
         sum_share(shared["folder"], job, jobs, shared["device"])
     else:
         run = prepare_ridge if part == "prepare" else train_ridge
-        run(_given(shared), plan, shared["device"])
+        run(given_inputs(shared), plan, shared["device"])
 
 
 @command.command()
@@ -244,7 +244,7 @@ def pursuit(
 
     options = PursuitOptions(basis, first, added, method, seed=shared["seed"])
     plan = ExpansionPlan(kernel, options, bandwidths, penalties, priors)
-    train_expansion(_given(shared), plan, shared["device"])
+    train_expansion(given_inputs(shared), plan, shared["device"])
 
 
 @command.command()
@@ -276,7 +276,7 @@ def multilayer(
     from kernelam.training.multilayer import train_multilayer
 
     shape = (kernel, layers, bandwidths, examples, pca_examples, components, targets)
-    train_multilayer(_given(shared), LayerOptions(*shape, shared["seed"]), shared["device"])
+    train_multilayer(given_inputs(shared), LayerOptions(*shape, shared["seed"]), shared["device"])
 
 
 @command.command()
@@ -332,13 +332,13 @@ def _train(plan: Any, default_rates: str, **shared: Any) -> None:
     if shared["augment"]:
         Augmentation.parse(shared["augment"])
     shared["metric"] = str(Metric.parse(shared["metric"]))
-    given = _given(shared)
+    given = given_inputs(shared)
     more = {name: shared[name] for name in OPTIONS if name in shared}
     options = TrainingOptions(rates, l2s=l2s, momenta=momenta, **more)
     train_model(given, plan, options, shared["device"])
 
 
-def _given(shared: dict[str, Any]) -> Any:
+def given_inputs(shared: dict[str, Any]) -> Any:
     """The positionals, and the features that the options ask for."""
     from kernelam.frontend.pipeline import Pipeline
     from kernelam.training.acoustic import TrainingInput

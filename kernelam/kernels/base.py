@@ -64,6 +64,10 @@ class Kernel(ABC):
             " closed form"
         )
 
+    def norm_from(self, xx: Tensor) -> Tensor:
+        """k(x, x) as a function of |x|²."""
+        return self.from_products(xx, xx, xx)
+
     def by_products(self, x: Tensor, y: Tensor) -> Tensor:
         """k(x_i, y_j) by one matrix product, in the precision of x; gradients go back through it."""
         return self.from_products(x.square().sum(1).unsqueeze(1), y.square().sum(1).unsqueeze(0), x @ y.T)

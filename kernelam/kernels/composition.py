@@ -37,13 +37,17 @@ class Composition(Kernel):
 
     def diagonal(self, x: Tensor) -> Tensor:
         self._check()
-        xx = self.inner.diagonal(x.double())
-        return self.outer.from_products(xx, xx, xx).to(x.dtype)
+        return self.outer.norm_from(self.inner.diagonal(x.double())).to(x.dtype)
 
     def from_products(self, xx: Tensor, yy: Tensor, xy: Tensor) -> Tensor:
         self._check()
-        inner = self.inner.from_products
-        return self.outer.from_products(inner(xx, xx, xx), inner(yy, yy, yy), inner(xx, yy, xy))
+        norms = self.inner.norm_from(xx), self.inner.norm_from(yy)
+        return self.outer.from_products(*norms, self.inner.from_products(xx, yy, xy))
+
+    def norm_from(self, xx: Tensor) -> Tensor:
+        """Layer by layer: by `from_products`, a layer would take three times as long as the one below."""
+        self._check()
+        return self.outer.norm_from(self.inner.norm_from(xx))
 
     def draw(self, dim: int, count: int, draw: Draw) -> "CompositeFeatures":
         if self.projection:

@@ -17,6 +17,7 @@ from typing import NoReturn
 
 from kernelam.errors import KernelamError
 
+DEEPEST = 50  # where nothing that is nested is too much for Python's stack
 BANDWIDTHS = ("gaussian", "laplacian", "sparse-gaussian", "polynomial")
 LEAVES = (*BANDWIDTHS, "arccos0", "arccos1", "arccos2", "linear", "posteriors")
 PROJECTIONS = ("pca", "fda")
@@ -116,6 +117,9 @@ class _Parser:
                 raise self._error("a sign without a meaning", place)
             self.tokens.append(_Token(match[0], place))
             end = place + match.end()
+        nested = sum(token.text in ("o", "(") for token in self.tokens)
+        if nested > DEEPEST:
+            raise KernelamError(f"a kernel has at most {DEEPEST} compositions and brackets, not {nested}")
 
     @property
     def token(self) -> str:

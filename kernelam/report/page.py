@@ -10,7 +10,7 @@ from kernelam.report.correlations import correlations
 from kernelam.report.figures import COLOURS
 from kernelam.report.mistakes import alignments, phones, speakers, words
 from kernelam.report.results import Results, tables_and_figures
-from kernelam.report.sections import conditions, errors, failed, papers, ridge, training
+from kernelam.report.sections import conditions, errors, failed, methods, papers, training
 from kernelam.report.selections import inputs, survival
 
 SECTIONS = [
@@ -18,7 +18,7 @@ SECTIONS = [
     errors,
     training,
     papers,
-    ridge,
+    methods,
     cost,
     learning,
     correlations,

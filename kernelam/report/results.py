@@ -13,6 +13,7 @@ from kernelam.report.experiments import Experiment, Run, experiments_of, named, 
 from kernelam.report.kept import check_place, kept, read_runs
 from kernelam.report.layouts import Layouts, layouts
 from kernelam.report.published import Published
+from kernelam.report.pursuit import pursuit_tables
 from kernelam.report.ridge import ridge_tables
 from kernelam.report.tables import NONE, Table, spread
 from kernelam.scoring.bootstrap import bootstrap, check_same_references, compare
@@ -61,6 +62,11 @@ class Results:
     @cached_property
     def layouts(self) -> Layouts:
         return layouts(self.experiments, self.sets, self.published)
+
+    @property
+    def of_methods(self) -> list[tuple[str, str, Table]]:
+        """Tables of what only some kinds of models have, each with a title and a note."""
+        return ridge_tables(self.experiments) + pursuit_tables(self.experiments)
 
     @property
     def notes(self) -> str:
@@ -122,7 +128,7 @@ def tables(results: Results) -> str:
     if results.layouts.note:
         told_there = (f"### {name}\n\n{table.markdown}" for name, table in results.layouts.tables)
         sections += [f"## {LAYOUTS}", results.layouts.note, *told_there]
-    for name, note, told in ridge_tables(results.experiments):
+    for name, note, told in results.of_methods:
         sections += [f"## {name}", told.markdown, note]
     sections += ["## Conditions", "\n".join(f"- {line}" for line in results.conditions)]
     if results.failures:

@@ -6,7 +6,6 @@ from html import escape
 
 from kernelam.report.experiments import Experiment, Run, named, system
 from kernelam.report.results import LAYOUTS, Results
-from kernelam.report.ridge import ridge_tables
 from kernelam.report.tables import spread
 
 
@@ -86,9 +85,8 @@ def papers(results: Results) -> str:
     return remark(LAYOUTS, told.note, f'<div class="beside">{"".join(parts)}</div>') if told.note else ""
 
 
-def ridge(results: Results) -> str:
-    told = ridge_tables(results.experiments)
-    return "".join(section(title, note, table(one.header, one.rows)) for title, note, one in told)
+def methods(results: Results) -> str:
+    return "".join(section(title, note, table(one.header, one.rows)) for title, note, one in results.of_methods)
 
 
 def failed(results: Results) -> str:

@@ -3,7 +3,6 @@
 import shutil
 import time
 from dataclasses import asdict, dataclass, replace
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -22,10 +21,11 @@ from kernelam.training.cost import peak_memory
 from kernelam.training.exact import fit_kernel, unit_kernel
 from kernelam.training.examination import examine
 from kernelam.training.metrics import evaluate
-from kernelam.training.pursuit import CHECKPOINT, TABLE, Pursuit, PursuitOptions, Some, pursue
+from kernelam.training.pursuit import CHECKPOINT, TABLE, Pursuit, PursuitOptions, Some, pursue, try_penalties
 from kernelam.training.subspace import check_differentiable
 
-TRIED, TRIED_ON = 100, 100_000  # random frames that are the basis where kernels and penalties are tried, and how many
+TRIED_ON = 100_000  # random frames that kernels and penalties are tried on
+TRIED, WORK = 100, 5 * 10**9  # at least so many of them are the basis; more, if frames × classes × basis is not above
 PRIORS = ("uniform", "counts")
 
 
@@ -117,21 +117,21 @@ def _model(
 
 
 def _trials(given: TrainingInput, packed: Packed, plan: ExpansionPlan) -> list[dict[str, Any]]:
-    """Each bandwidth with each penalty, judged by heldout cross-entropy where the basis is TRIED random frames. On
-    part of the frames a penalty is as much less."""
-    pairs = list(product(plan.bandwidths, plan.penalties))
-    trials: list[dict[str, Any]] = [{"bandwidth": width, "penalty": penalty} for width, penalty in pairs]
-    if len(trials) == 1:
-        return trials
-    some = Some(packed.train, TRIED_ON, plan.pursuit.seed)
-    count = min(TRIED, plan.pursuit.basis, len(some))
-    for trial in trials:
-        kernel = fit_kernel(plan.kernel, trial["bandwidth"], packed.train, plan.pursuit.seed)
-        penalty = trial["penalty"] * len(some) / len(packed.train)
-        options = replace(plan.pursuit, basis=count, first=count, method="nystrom", penalty=penalty)
-        found = pursue(some, len(packed.counts), kernel, options)
-        trial |= evaluate(_model(given, packed, plan, kernel, found), packed.heldout)
-        say(f"bandwidth {trial['bandwidth']:g}, penalty {trial['penalty']:g}: heldout CE {trial['ce']:.4f}")
+    """Each bandwidth with each penalty, judged by heldout cross-entropy where the basis is random frames: as many as
+    there will be, if that is no more WORK, as few would have wider kernels. On part of the frames a penalty is as much
+    less."""
+    if len(plan.bandwidths) * len(plan.penalties) == 1:
+        return [{"bandwidth": plan.bandwidths[0], "penalty": plan.penalties[0]}]
+    some, trials = Some(packed.train, TRIED_ON, plan.pursuit.seed), []
+    count = min(max(TRIED, WORK // (len(some) * len(packed.counts))), plan.pursuit.basis, len(some))
+    options, share = replace(plan.pursuit, basis=count, first=1, method="nystrom"), len(some) / len(packed.train)
+    for bandwidth in plan.bandwidths:
+        kernel = fit_kernel(plan.kernel, bandwidth, packed.train, plan.pursuit.seed)
+        penalties = {share * penalty: penalty for penalty in plan.penalties}
+        for penalty, found in try_penalties(some, len(packed.counts), kernel, options, penalties):
+            told = evaluate(_model(given, packed, plan, kernel, found), packed.heldout)
+            trials.append({"bandwidth": bandwidth, "penalty": penalties[penalty], **told})
+            say(f"bandwidth {bandwidth:g}, penalty {penalties[penalty]:g}: heldout CE {told['ce']:.4f}")
     trials.sort(key=lambda trial: float(trial["ce"]))
     for name, tried in (("bandwidth", plan.bandwidths), ("penalty", plan.penalties)):
         if len(tried) > 1 and trials[0][name] in (min(tried), max(tried)):

@@ -1,6 +1,7 @@
 """Vectors y whose φ(y) point along the gradient of an objective in feature space (kubo2012, equations 3 and 8)."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -15,26 +16,36 @@ STEPS = 20  # of L-BFGS
 @dataclass(frozen=True)
 class Target:
     """g_l = Σ_n a_nl φ(x_n), a gradient in feature space with respect to θ_l: a_nl is d_nl for samples and −c β_ml for
-    basis vectors, which are rows of x too."""
+    basis vectors, which may be rows of x too."""
 
     kernel: Kernel
     x: Tensor
     coefficients: Tensor
 
+    @cached_property
+    def norms(self) -> Tensor:
+        """|x_n|², which every step of a search asks for."""
+        return self.x.square().sum(1)
+
     def along(self, y: Tensor) -> Tensor:
         """⟨g_l, φ(y_i)⟩, rows of y × classes."""
-        return self.kernel.by_products(y, self.x) @ self.coefficients
+        k = self.kernel.from_products(y.square().sum(1)[:, None], self.norms[None], y @ self.x.T)
+        return k @ self.coefficients
 
-    def without(self, subspace: Subspace) -> "Target":
-        """What of it is orthogonal to the subspace (eq. 8): ĝ_l = g_l − Σ_i ⟨g_l, b_i⟩ b_i."""
-        y = subspace.y.to(self.x.dtype)
-        inside = torch.linalg.solve_triangular(subspace.factor, self.along(y).double(), upper=False)
-        beta = subspace.coefficients(inside).to(self.x.dtype)
-        return Target(self.kernel, torch.cat([self.x, y]), torch.cat([self.coefficients, -beta]))
+    def without(self, subspace: Subspace, along: Tensor | None = None) -> "Target":
+        """What of it is orthogonal to the subspace (eq. 8): ĝ_l = g_l − Σ_i ⟨g_l, b_i⟩ b_i, where it may be known how
+        much of it is `along` vectors of the subspace."""
+        along = self.along(subspace.y.to(self.x.dtype)) if along is None else along
+        inside = torch.linalg.solve_triangular(subspace.factor, along.double(), upper=False)
+        return self.and_of(subspace.y, -subspace.coefficients(inside))
+
+    def and_of(self, y: Tensor, beta: Tensor) -> "Target":
+        """With Σ_m β_ml φ(y_m) added to it."""
+        return Target(self.kernel, torch.cat([self.x, y.to(self.x)]), torch.cat([self.coefficients, beta.to(self.x)]))
 
     def explained(self, y: Tensor) -> Tensor:
         """How much of Σ_l |g_l|² the best multiple of φ(y_i) takes away: Σ_l ⟨g_l, φ(y_i)⟩² / k(y_i, y_i)."""
-        norms = self.kernel.from_products(*[y.square().sum(1)] * 3)
+        norms = self.kernel.norm_from(y.square().sum(1))
         return self.along(y).square().sum(1) / norms
 
     def explained_together(self, y: Tensor) -> Tensor:

@@ -1,6 +1,8 @@
 """Kernel gradient matching pursuit: log-linear models whose basis vectors are searched for (kubo2012, algorithm 1)."""
 
+import math
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,10 +19,13 @@ from kernelam.training import checkpoint
 from kernelam.training.exact import Samples
 from kernelam.training.log_linear import Fitted, LogLinear
 from kernelam.training.preimages import CANDIDATES, Target, best_preimage, joint_preimages
-from kernelam.training.subspace import Subspace, check_differentiable
+from kernelam.training.subspace import LEAST, Subspace, check_differentiable
 
 METHODS = ("orthogonal", "joint", "nystrom")
 BLOCK = 8192  # samples whose coordinates are computed at once
+APART = (
+    0.1  # sines of angles between new vectors and the subspace, above which kernels are computed in single precision
+)
 CHECKPOINT, TABLE = "pursuit.safetensors", "coordinates.table"
 
 
@@ -43,9 +48,9 @@ class PursuitOptions:
     basis: int = 1000  # vectors in the end, M̂
     first: int = 10  # random samples that it begins with
     added: int = 10  # vectors of a round, R
-    method: str = "orthogonal"  # KGMP with orthogonalised gradients; joint: with eq. 3; nystrom: random samples
+    method: str = "orthogonal"  # KGMP with orthogonalised gradients; joint: with eq. 3; nystrom: random samples at once
     penalty: float = 1.0  # c
-    searched: int = 10_000  # random samples that stand for the gradient in a round
+    searched: int = 4000  # samples that stand for the gradient in a round
     tolerance: float = 1e-3  # a fit ends when its steps gain less than this share of the objective
     max_steps: int = 100  # of a fit
     seed: int = 1
@@ -55,6 +60,9 @@ class PursuitOptions:
             raise KernelamError(f"no way to find basis vectors is called {self.method}; there are {', '.join(METHODS)}")
         if not 1 <= self.first <= self.basis:
             raise KernelamError(f"pursuit begins with 1 to {self.basis} vectors, not {self.first}")
+        if self.added < 1 or self.searched < 1:
+            few = f"adds {self.added}" if self.added < 1 else f"searches by {self.searched} samples"
+            raise KernelamError(f"a round of pursuit {few}: it takes at least 1")
         if not self.penalty >= 0.0:
             raise KernelamError(f"a penalty is a number from 0 on, not {self.penalty:g}")
 
@@ -74,7 +82,8 @@ class Pursuit:
 
 
 class Design:
-    """Coordinates of all samples in the orthonormal basis, basis × samples; those of new vectors are appended."""
+    """Coordinates ψ of all samples in the orthonormal basis, basis × samples, and `squares`, the sum of ψψᵀ; they grow
+    with the basis."""
 
     def __init__(self, samples: Samples, basis: int, folder: Path | None) -> None:
         shape = (basis, len(samples))
@@ -85,6 +94,7 @@ class Design:
             path.unlink(missing_ok=True)
             self.table = torch.from_numpy(np.memmap(path, np.float32, "w+", shape=shape))
         self.samples, self.rows = samples, 0
+        self.squares = torch.empty(0, 0, dtype=torch.float64, device=samples.device)
 
     @property
     def done(self) -> Tensor:
@@ -93,18 +103,22 @@ class Design:
     def extend(self, subspace: Subspace) -> None:
         """Ψ₂ = L₂₂⁻¹ (K₂ − L₂₁ Ψ₁) for the rows of L that are new."""
         old, new = self.rows, len(subspace)
-        factor = subspace.factor.float()
-        below, own = factor[old:new, :old], subspace.factor[old:new, old:new]
-        inverse = torch.linalg.solve_triangular(
-            own, torch.eye(new - old, dtype=own.dtype, device=own.device), upper=False
-        )
+        if old == new:
+            return
+        below, own = subspace.factor[old:new, :old].float(), subspace.factor[old:new, old:new]
+        rows = own.new_zeros(new - old, new)
+        apart = float((own.diagonal() / subspace.factor[old:new].norm(dim=1)).min())
+        y = subspace.y[old:new].to(torch.float32 if apart > APART else torch.float64)
         for frames in torch.arange(len(self.samples)).split(BLOCK):
             x, _ = self.samples.take(frames)
             part = slice(int(frames[0]), int(frames[-1]) + 1)
-            k = subspace.kernel.by_products(subspace.y[old:new], x)
+            k = subspace.kernel.by_products(y, x.to(y.dtype)).double()
             k -= below @ self.table[:old, part].to(x.device)
-            self.table[old:new, part] = (inverse.float() @ k).to(self.table.device)
+            self.table[old:new, part] = torch.linalg.solve_triangular(own, k, upper=False).to(self.table)
+            psi = self.table[:new, part].to(x.device)
+            rows += psi[old:] @ psi.T
         self.rows = new
+        self.squares = torch.cat([torch.cat([self.squares, rows[:, :old].T], dim=1), rows])
 
 
 def pursue(
@@ -114,8 +128,10 @@ def pursue(
     options: PursuitOptions,
     folder: Path | None = None,
     fingerprint: str = "",
+    goal: float = math.inf,
 ) -> Pursuit:
-    """Fit, add basis vectors, and so on until there are enough; the last fit is of all of them.
+    """Fit, add basis vectors, and so on until there are enough, or the objective is the `goal`; the last fit is of all
+    of them.
 
     With a `folder`, coordinates are in a file there, and so is, after each round, what a run that was killed goes on
     from; it ends where an uninterrupted one would have.
@@ -124,63 +140,107 @@ def pursue(
         check_differentiable(kernel)
     if options.basis > len(samples):
         raise KernelamError(f"{options.basis} basis vectors are more than the {len(samples)} samples")
-    x, _ = samples.take(torch.zeros(1, dtype=torch.int64))
-    found = Pursuit(
-        Subspace(kernel, x.shape[1], samples.device), Fitted(torch.empty(0, num_classes, dtype=torch.float64), 0.0, 0)
-    )
-    design = Design(samples, options.basis, folder)
-    labels = torch.cat([samples.take(part)[1] for part in torch.arange(len(samples)).split(BLOCK)])
+    found, design, labels = _begin(samples, num_classes, kernel, options, folder)
     if folder is not None:
         _go_on(found, design, folder, fingerprint)
-    while not found.rounds or len(found.subspace) < options.basis:
+    while not found.rounds or (len(found.subspace) < options.basis and found.fitted.objective < goal):
         clock, before = time.monotonic(), len(found.subspace)
         if not found.rounds:
-            _add_samples(found.subspace, samples, options.first, options.seed, 0)
-        else:
-            _widen(found, design, samples, num_classes, options)
+            _add_samples(found.subspace, samples, options)
+        elif options.method != "nystrom":
+            _widen(found, design, labels, samples, num_classes, options)
         if len(found.subspace) == before:
             say(f"{before} basis vectors span all that there is: no more are added")
             break
         design.extend(found.subspace)
-        model = LogLinear(design.done, labels, num_classes, options.penalty)
-        weights = torch.zeros(design.rows, num_classes, dtype=torch.float64, device=samples.device)
-        weights[:before] = found.fitted.weights
-        found.fitted = model.fit(weights, options.tolerance, options.max_steps)
+        _refit(found, design, labels, options, options.penalty)
         _tell(found, time.monotonic() - clock)
         if folder is not None:
             _keep(found, folder, fingerprint)
     return found
 
 
-def _add_samples(subspace: Subspace, samples: Samples, count: int, seed: int, number: int) -> None:
-    """Random samples, but none that lies in the subspace already."""
-    order, added = torch.from_numpy(stream(seed, "basis", number).permutation(len(samples))), 0
+def try_penalties(
+    samples: Samples, num_classes: int, kernel: Kernel, options: PursuitOptions, penalties: Iterable[float]
+) -> Iterator[tuple[float, Pursuit]]:
+    """Models of one basis of random samples: of the largest penalty first, and of each from that of the one before."""
+    found, design, labels = _begin(samples, num_classes, kernel, options, None)
+    _add_samples(found.subspace, samples, options)
+    design.extend(found.subspace)
+    for penalty in sorted(penalties, reverse=True):
+        _refit(found, design, labels, options, penalty)
+        yield penalty, found
+
+
+def _begin(
+    samples: Samples, num_classes: int, kernel: Kernel, options: PursuitOptions, folder: Path | None
+) -> tuple[Pursuit, Design, Tensor]:
+    """No vectors yet, room for them, and the labels of all samples."""
+    x, _ = samples.take(torch.zeros(1, dtype=torch.int64))
+    nothing = torch.empty(0, num_classes, dtype=torch.float64, device=samples.device)
+    found = Pursuit(Subspace(kernel, x.shape[1], samples.device), Fitted(nothing, 0.0, 0))
+    labels = torch.cat([samples.take(part)[1] for part in torch.arange(len(samples)).split(BLOCK)])
+    return found, Design(samples, options.basis, folder), labels
+
+
+def _refit(found: Pursuit, design: Design, labels: Tensor, options: PursuitOptions, penalty: float) -> None:
+    """β of all vectors, from what it was."""
+    before = found.fitted.weights
+    model = LogLinear(design.done, labels, before.shape[1], penalty)
+    start = torch.cat([before, before.new_zeros(design.rows - len(before), before.shape[1])])
+    found.fitted = model.fit(start, options.tolerance, options.max_steps, design.squares)
+
+
+def _add_samples(subspace: Subspace, samples: Samples, options: PursuitOptions) -> None:
+    """Those random samples that it begins with, by Nyström's method all; none that lies in the subspace already."""
+    count = options.basis if options.method == "nystrom" else options.first
+    order, added = torch.from_numpy(stream(options.seed, "basis").permutation(len(samples))), 0
     for part in order.split(256):
-        for y in samples.take(part)[0]:
+        x = samples.take(part)[0]
+        for y in x[subspace.residual(x) > LEAST]:  # of linear kernels, most of them are not new
             added += subspace.add(y)
             if added == count:
                 return
 
 
-def _widen(found: Pursuit, design: Design, samples: Samples, num_classes: int, options: PursuitOptions) -> None:
+def _widen(
+    found: Pursuit, design: Design, labels: Tensor, samples: Samples, num_classes: int, options: PursuitOptions
+) -> None:
     number = len(found.rounds)
     count = min(options.added, options.basis - len(found.subspace))
-    if options.method == "nystrom":
-        _add_samples(found.subspace, samples, count, options.seed, number)
-        return
-    order = torch.from_numpy(stream(options.seed, "pursuit", number).permutation(len(samples))[: options.searched])
-    x, labels = samples.take(order)
-    model = LogLinear(design.done[:, order.to(design.table.device)], labels, num_classes, 0.0)
-    slopes = torch.cat([difference for _, _, difference in model.differences(found.fitted.weights)])
-    shrink = (-options.penalty * len(order) / len(samples) * found.beta).to(x.dtype)
-    target = Target(found.subspace.kernel, torch.cat([x, found.subspace.y]), torch.cat([slopes, shrink]))
+    model = LogLinear(design.done, labels, num_classes, options.penalty)
+    order, shares = _weighty(model, found.fitted.weights, options.searched, stream(options.seed, "pursuit", number))
+    x, of_them = samples.take(order)
+    some = LogLinear(design.done[:, order.to(design.table.device)], of_them, num_classes, 0.0)
+    slopes = torch.cat([difference for _, _, difference in some.differences(found.fitted.weights)])
+    slopes *= shares.to(slopes)[:, None]
+    target = Target(found.subspace.kernel, x, slopes)
     if options.method == "joint":
-        for y in joint_preimages(target, x[:count]):
+        shrunk = target.and_of(found.subspace.y, -options.penalty * found.beta)
+        for y in joint_preimages(shrunk, x[:count]):
             found.subspace.add(y)
         return
+    along = target.along(found.subspace.y)  # −cθ lies in the subspace, of which the search sees nothing
     for place in range(count):
         candidates = x[place * CANDIDATES % len(x) :][:CANDIDATES]
-        found.subspace.add(best_preimage(target.without(found.subspace), candidates))
+        y = best_preimage(target.without(found.subspace, along), candidates)
+        if found.subspace.add(y):
+            along = torch.cat([along, target.along(y[None])])
+
+
+def _weighty(model: LogLinear, weights: Tensor, count: int, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+    """Numbers of samples that stand for all in Σ_n d_n φ(x_n), and what each counts for.
+
+    By their priorities |d_n| / u_n with uniform u_n, the highest first; those with |d_n| below the first priority that
+    is left out count for as much as if they had it, so that the sum is that of all in the mean (Duffield, Lund and
+    Thorup, Journal of the ACM 54, 2007). Where most samples are classified well, few make up most of the gradient.
+    """
+    sizes = torch.cat([difference.norm(dim=1).cpu() for _, _, difference in model.differences(weights)])
+    priorities = sizes / torch.from_numpy(1.0 - rng.random(len(sizes), dtype=np.float32))
+    best = priorities.topk(min(count + 1, len(sizes)))
+    order = best.indices[:count]
+    least = best.values[count] if len(sizes) > count else 0.0
+    return order, (least / sizes[order].clamp_min(torch.finfo(sizes.dtype).tiny)).clamp_min(1.0)
 
 
 def _tell(found: Pursuit, seconds: float) -> None:

@@ -61,9 +61,8 @@ class Subspace:
 
     def condition(self) -> float:
         """Of the Gram matrix, its diagonal scaled to 1."""
-        gram = self.factor @ self.factor.T
-        scale = gram.diagonal().rsqrt()
-        return float(torch.linalg.cond(gram * scale[:, None] * scale[None]))
+        values = torch.linalg.svdvals(self.factor / self.factor.norm(dim=1, keepdim=True))
+        return float((values[0] / values[-1]).square())
 
 
 def check_differentiable(kernel: Kernel) -> None:

@@ -98,6 +98,13 @@ def test_a_mistake_is_a_sentence_that_shows_the_place(text):
     assert repr(text) in str(caught.value)
 
 
+@pytest.mark.parametrize("text", [" o ".join(["arccos1"] * 2000), "(" * 2000 + "linear" + ")" * 2000])
+def test_kernels_that_are_nested_too_deep_are_refused(text):
+    with pytest.raises(KernelamError, match=r"at most 50 compositions and brackets, not (1999|2000)"):
+        parse(text)
+    parse(" o ".join(["arccos1"] * 51))
+
+
 def expressions() -> st.SearchStrategy[Expression]:
     above_zero = st.floats(1e-6, 1e6)
     leaves = st.one_of(

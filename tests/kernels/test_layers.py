@@ -91,6 +91,14 @@ def test_random_features_of_layers_tend_to_the_exact_function(degrees):
     assert errors[-1] < 0.1
 
 
+def test_many_layers_take_as_many_times_as_long_and_no_more():
+    """By products, each layer asks the one below for norms: not for three times as much as it was asked itself."""
+    x = torch.from_numpy(np.random.default_rng(3).standard_normal((4, 5)))
+    deep = arc_cosine_layers([1] * 20)
+    torch.testing.assert_close(deep.by_products(x[:2], x[2:]), deep(x[:2], x[2:]))
+    torch.testing.assert_close(deep.norm_from(x.square().sum(1)), deep.diagonal(x))
+
+
 def test_what_is_out_of_range_is_a_sentence():
     with pytest.raises(KernelamError, match="degree 0, 1 and 2, not 3"):
         arc_cosine_layers([1, 3])
