@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Decode the lattices of several systems together and score the result: the words of least expected errors (minimum Bayes
 # risk) in the union of their lattices. The systems need only share words.txt. Each has the LM weight and word insertion
-# penalty that it was scored with; the weights of two systems are tuned on this set, those of more are equal.
-# Usage: steps/score_combine.sh [options] <data> <lang|graph> <decode-dir-1> <decode-dir-2> … <out-dir>
+# penalty that it was scored with; the weights of two systems are tuned on this set, those of more are equal. Of one
+# system, it is what minimum Bayes risk alone does.
+# Usage: steps/score_combine.sh [options] <data> <lang|graph> <decode-dir-1> [<decode-dir-2> …] <out-dir>
 # e.g.: steps/score_combine.sh --tuned-on exp/both/decode_dev data/test exp/graph exp/{kernel,dnn}/decode_test exp/both/decode_test
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../utils/script.sh"
@@ -13,8 +14,8 @@ units=words                     # what is scored: words, characters (code points
 
 parse_options "$@"
 set -- "${args[@]}"
-args=("${@:1:5}")  # as many systems as there are
-usage 5
+args=("${@:1:4}")  # as many systems as there are
+usage 4
 data=$1 lang=$2 dir=${!#}
 systems=("${@:3:$#-3}")
 

@@ -298,7 +298,7 @@ def svm(kernel: str, bandwidth: str, penalty: str, **shared: Any) -> None:
     from kernelam.training.svm import SvmOptions
     from kernelam.training.svm_model import train_svm_model
 
-    train_svm_model(_given(shared), SvmOptions(kernel, *choices, shared["seed"]), shared["device"])
+    train_svm_model(given_inputs(shared), SvmOptions(kernel, *choices, shared["seed"]), shared["device"])
 
 
 OPTIONS = (

@@ -126,7 +126,8 @@ def _lattices(result: dict[str, Any]) -> dict[str, Any]:
     folders = [Path(member["folder"]).parent for member in result["systems"]]
     names = [system(describe(one)) if (one / "model.json").exists() else one.name for one in folders]
     weights = [part / sum(result["parts"]) for part in result["parts"]]
-    return {"kind": "lattices", "config": {"names": names, "weights": weights}}
+    members = [{"folder": str(one)} for one in folders]
+    return {"kind": "lattices", "members": members, "config": {"names": names, "weights": weights}}
 
 
 Experiment = list[Run]
@@ -230,7 +231,10 @@ def system(*abouts: dict[str, Any]) -> str:
             members = zip(*(one["members"] for one in configs), strict=True)
             return _sum([one["weights"] for one in configs], (system(*same) for same in members))
         case "lattices":
-            return f"lattices: {_sum([config['weights']], config['names'])}"
+            names = zip(*(one["names"] for one in configs), strict=True)
+            return (
+                f"lattices: {_sum([one['weights'] for one in configs], (' or '.join(dict.fromkeys(n)) for n in names))}"
+            )
         case kind:
             return str(kind)
 

@@ -24,8 +24,12 @@ def _look(place: Path, beside: Path, digest: str) -> Model | None:
 
 
 def members(folder: Path, about: dict[str, Any]) -> list[Model] | None:
-    """Those of a combination, or the blocks of a kernel model, as they were when they were put together; none of
-    other models; None where one is gone."""
+    """Those of a combination, or the blocks of a kernel model, as they were when they were put together; of combined
+    lattices, as they are; none of other models; None where one is gone."""
+    if about.get("kind") == "lattices":
+        folders = [Path(member["folder"]) for member in about["members"]]
+        there = all((one / "model.json").exists() for one in folders)
+        return [(one, describe(one)) for one in folders] if there else None
     digests = [files["model.safetensors"] for files in about.get("training", {}).get("members", [])]
     told = [Path(member["folder"]) for member in about.get("members", [])]
     places = told or [folder / f"block.{number}" for number in range(1, len(digests) + 1)]
@@ -50,7 +54,7 @@ def identity(folder: Path, about: dict[str, Any], results: Any = None) -> tuple[
     if not parts:
         return alone
     keys, seeds = zip(*(identity(*part) for part in parts), strict=True)
-    return json.dumps([about["kind"], training["weights"], keys]), list(seeds)
+    return json.dumps([about["kind"], training.get("weights"), keys]), list(seeds)
 
 
 def _settings(folder: Path, settings: dict[str, Any]) -> tuple[dict[str, Any], list[Any]]:

@@ -1,4 +1,4 @@
-"""Minimum Bayes risk of the lattices of several systems together; they need share no more than their words."""
+"""Minimum Bayes risk of the lattices of a system, or of several together; they need share no more than their words."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -32,8 +32,8 @@ class System(NamedTuple):
 def read_systems(folders: Sequence[Path], tuned_on: Path | None) -> list[System]:
     """The systems of decode directories, each at the weights it was scored with, or of its like in `tuned_on`."""
     names, places = [str(folder) for folder in folders], {folder.resolve() for folder in folders}
-    if len(places) < max(2, len(names)):
-        raise KernelamError(f"a combination needs two or more different decode directories, not {' '.join(names)}")
+    if len(places) < len(names):
+        raise KernelamError(f"a combination needs different decode directories, not {' '.join(names)}")
     if tuned_on is None:
         return [System(name, *read_weights(name)[:2]) for name in names]
     tuned = _tuned_systems(tuned_on)
@@ -86,7 +86,7 @@ def _compare(heard: dict[str, set[str]]) -> None:
     """Say which utterances a system lacks; one that has none of the others' is of another set."""
     for folder, own in heard.items():
         others = set().union(*(utts for name, utts in heard.items() if name != folder))
-        if not own & others:
+        if len(heard) > 1 and not own & others:
             raise KernelamError(f"{folder} has no utterance of the other systems: combine decodings of the same set")
         if lacking := sorted(others - own):
             names = " ".join(lacking[:_NAMED]) + (" …" if len(lacking) > _NAMED else "")

@@ -310,6 +310,24 @@ def test_combined_lattices_are_an_experiment(tmp_path: Path, folders: list[Path]
         write_results(tmp_path / "RESULTS.md", "A title", [tmp_path / "other"], tmp_path / "other")
 
 
+def test_combined_lattices_of_several_seeds_are_one_row(tmp_path: Path, folders: list[Path]) -> None:
+    for seed, parts in ((1, (4, 6)), (2, (3, 7))):
+        both, members = tmp_path / f"both{seed}", [tmp_path / f"{width}-{seed}" for width in (1000, 2000)]
+        for width, member in zip((1000, 2000), members, strict=True):
+            shutil.copytree(folders[1], member)
+            about = json.loads((member / "model.json").read_text())
+            about["config"]["width"] = width
+            about["training"] |= {"settings": {"width": width}, "options": {"seed": seed}, "data": []}
+            (member / "model.json").write_text(json.dumps(about | {"seed": seed}))
+        for part, tuned_on in (("dev", None), ("test", both / "decode_dev")):
+            systems = [{"folder": str(member / f"decode_{part}"), "lmwt": 9, "wip": 0.5} for member in members]
+            hyps = {Weights(1, 0.0, parts): REFS}
+            score_directory(both / f"decode_{part}", REFS, hyps, UTT2SPK, tuned_on, systems=systems)
+    write_results(tmp_path / "RESULTS.md", "A title", [folders[1], tmp_path / "both1", tmp_path / "both2"], folders[1])
+    (row,) = [line for line in (tmp_path / "RESULTS.md").read_text().splitlines() if line.startswith("| lattices:")]
+    assert row.startswith("| lattices: 0.30–0.40 (DNN, 4 × 1000 tanh) + 0.60–0.70 (DNN, 4 × 2000 tanh) |")
+
+
 def test_places_of_tuning_are_compared_as_places(
     tmp_path: Path, folders: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

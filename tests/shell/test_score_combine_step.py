@@ -58,7 +58,7 @@ def test_weights_of_another(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "sentence"),
     [
-        (["data", "graph", "a", "exp"], "takes 5 arguments, got 4"),
+        (["data", "graph", "exp"], "takes 4 arguments, got 3"),
         (["none", "graph", "a", "c", "exp"], "no such file none/text"),
         (["data", "graph", "a", "none", "exp"], "no such file none/num_jobs"),
         (["data", "graph", "a", "my b", "c"], "c is a decode directory: name another one last, for the combination"),
