@@ -183,7 +183,8 @@ def _errors(experiments: list[Experiment], reference: Experiment, sets: tuple[st
         tuned = []
         if decoded:
             oracle = spread([100 * run.test["oracle"]["rate"] for run in runs], ".2f")
-            tuned = ["; ".join(map(_weights, runs)), oracle]
+            weights = [_weights(run) for run in runs]
+            tuned = ["; ".join(weights) if {*weights} != {NONE} else NONE, oracle]
         rows.append([name, *rates, span, p, *tuned])
     header = ["system", *(f"{name} {rate} %" for name in sets), "95 % interval", "p"]
     header += ["LM weight, penalty", f"{sets[1]} oracle %"] if decoded else []
