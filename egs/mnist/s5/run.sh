@@ -74,9 +74,9 @@ if one_by_one 6 "network"; then
 fi
 if one_by_one 7 "log-linear models: linear, of random images, and of pursued bases"; then
     side_by_side train_pursuit.sh linear --kernel polynomial:1 --method nystrom --basis "$pixels" --first "$pixels" \
-        --penalty "$penalties"
+        --penalty "$linear_penalties"
     for method in nystrom joint orthogonal; do
-        side_by_side train_pursuit.sh $method --method $method --basis "$basis" --bandwidth "$bandwidths" \
+        side_by_side train_pursuit.sh $method --method $method --basis "$basis" --bandwidth "$basis_bandwidths" \
             --penalty "$penalties"
     done
 fi

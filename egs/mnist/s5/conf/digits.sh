@@ -6,6 +6,8 @@ bandwidths="0.1 0.3 1"        # multiples of the median distance
 kernel_rates="8 16 32"
 layers=2 width=256
 basis=100                     # vectors of the log-linear models
+basis_bandwidths="0.1 0.3 1"
 penalties="0.01 0.1 1"
+linear_penalties="0.01 0.1 1"
 search=1100 epochs=30
 machines=true                 # a support vector machine and a multilayer kernel machine too
