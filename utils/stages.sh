@@ -39,3 +39,77 @@ score_once() {  # score_once DIR TUNED TESTED OPTIONS…: weights tuned on a set
             "data/$set" "$graph" "$dir/decode_$set"
     done
 }
+
+# From sound to features and from text to language; the functions read `train_cmd` besides.
+
+mfcc_once() {  # mfcc_once SET SOUND: MFCC of data/SET, whose sound is in the folder SOUND, and CMVN statistics
+    local features=data/$1/data/raw_mfcc_$1.ark
+    once --in=data/"$1"/{wav.scp,utt2spk} --in="$2" --in=conf/mfcc.conf \
+        --out=data/"$1"/{feats.scp,utt2num_frames,utt2dur,frame_shift} --out="$features" -- \
+        steps/make_mfcc.sh --nj "$nj" --cmd "$train_cmd" "data/$1"
+    once --in=data/"$1"/{feats.scp,utt2spk} --in="$features" --out=data/"$1"/cmvn.scp --out="data/$1/data/cmvn_$1.ark" -- \
+        steps/compute_cmvn_stats.sh --cmd "$train_cmd" "data/$1"
+}
+
+language_once() {  # language_once ORDER UNKNOWN: data/lang of data/local/dict, data/lang_test with an LM of the training text
+    local lm=data/local/lm/$1gram.arpa.gz
+    once --in=data/local/dict --out=data/lang -- utils/prepare_lang.sh data/local/dict "$2" data/local/lang data/lang
+    once --in=data/train/text --in=data/lang/words.txt --out="$lm" -- \
+        kernelam lm estimate --order "$1" --vocab data/lang/words.txt data/train/text "$lm"
+    once --in=data/lang --in="$lm" --out=data/lang_test -- utils/format_lm.sh data/lang "$lm" data/lang_test
+}
+
+# From features to labels: GMMs of phones, of phones in context, with LDA and MLLT, adapted to speakers. The functions read
+# `train_cmd` and `seed` besides; sets are train, heldout, dev and test, language is data/lang and data/lang_test.
+
+_gmm_files() {  # _gmm_files DIR: --in=FILE for each file of a GMM and of what makes its features
+    local file
+    for file in "$1"/{final.mdl,tree,phones.txt,cmvn_opts,delta_opts,splice_opts,final.mat,final.alimdl}; do
+        [[ ! -e $file ]] || echo "--in=$file"
+    done
+}
+
+train_gmm_once() {  # train_gmm_once SCRIPT DIR ALI ARGUMENTS…: the model DIR, by the alignments ALI if there are any
+    local script=$1 dir=$2 ali=$3
+    shift 3
+    once --in=data/train/{feats.scp,cmvn.scp,utt2spk,text,data} --in=data/lang ${ali:+--in="$ali"} \
+        --out="$dir"/{final.mdl,tree,phones.txt,cmvn_opts,model.json} -- \
+        "steps/$script" --nj "$nj" --cmd "$train_cmd" --seed "$seed" "$@" data/train data/lang ${ali:+"$ali"} "$dir"
+}
+
+align_once() {  # align_once SCRIPT SET DIR ALI
+    local files
+    mapfile -t files < <(_gmm_files "$3")
+    once --in=data/"$2"/{feats.scp,cmvn.scp,utt2spk,text,data} --in=data/lang "${files[@]}" --out="$4" -- \
+        "steps/$1" --nj "$nj" --cmd "$train_cmd" "data/$2" data/lang "$3" "$4"
+}
+
+gmm_ladder() {  # gmm_ladder MONO LEAVES GAUSSIANS: exp/{mono,tri1,tri2,tri3} and exp/tri3_ali_{train,heldout}
+    local set
+    train_gmm_once train_mono.sh exp/mono "" --totgauss "$1"
+    align_once align_si.sh train exp/mono exp/mono_ali_train
+    train_gmm_once train_deltas.sh exp/tri1 exp/mono_ali_train "$2" "$3"
+    align_once align_si.sh train exp/tri1 exp/tri1_ali
+    train_gmm_once train_lda_mllt.sh exp/tri2 exp/tri1_ali "$2" "$3"
+    align_once align_si.sh train exp/tri2 exp/tri2_ali
+    train_gmm_once train_sat.sh exp/tri3 exp/tri2_ali "$2" "$3"
+    for set in train heldout; do align_once align_fmllr.sh $set exp/tri3 exp/tri3_ali_$set; done
+}
+
+adapted_features() {  # adapted_features OPTIONS…: the graph; dev and test decoded by exp/tri3; all sets in data-fmllr
+    local set files transforms found
+    once --in=data/lang_test --in=exp/tri3/{final.mdl,tree,phones.txt} --out="$graph" -- \
+        utils/mkgraph.sh data/lang_test exp/tri3 "$graph"
+    mapfile -t files < <(_gmm_files exp/tri3)
+    for set in dev test; do
+        once --in=data/$set/{feats.scp,cmvn.scp,utt2spk,data} "${files[@]}" --in="$graph" --out=exp/tri3/decode_$set -- \
+            steps/decode_fmllr.sh --nj "$nj" --cmd "$decode_cmd" --skip-scoring true "$@" "$graph" data/$set exp/tri3/decode_$set
+    done
+    for set in train heldout dev test; do
+        transforms=exp/tri3_ali_$set
+        [[ -e $transforms ]] || transforms=exp/tri3/decode_$set
+        found=("$transforms"/trans.*)
+        once --in=data/$set/{feats.scp,cmvn.scp,utt2spk,text,data} "${files[@]}" "${found[@]/#/--in=}" --out=data-fmllr/$set -- \
+            steps/make_fmllr_feats.sh --cmd "$train_cmd" --transform-dir $transforms data-fmllr/$set data/$set exp/tri3
+    done
+}
