@@ -8,7 +8,7 @@ update_model() {  # update_model X Y "TOTALS": $dir/Y.mdl from $dir/X.mdl by ste
         --seed "$((seed + 1000 * $1))" "$dir/$1.mdl" "$dir/frames" "$dir" "$dir/part.JOB.mdl"
     for ((job = 1; job <= nj; job++)); do parts+=("$dir/part.$job.mdl"); done
     $cmd "$dir/log/merge.$1.log" kernelam gmm merge "$dir" "${parts[@]}" "$dir/$2.mdl"
-    rm "${parts[@]}" "$dir/$1.mdl"
+    rm -f "${parts[@]}" "$dir/$1.mdl"
 }
 
 realign() {  # realign X [OPTIONS…]: $dir/ali.* by $dir/X.mdl
