@@ -42,11 +42,9 @@ def aligned_ids(
     return ids
 
 
-def share(counts: NDArray[np.int64], job: int, jobs: int) -> range:
-    """The pdfs that one of `jobs` jobs, from 1, trains: each has about as many frames."""
-    bounds = np.searchsorted(np.cumsum(counts), counts.sum() * np.arange(1, jobs) / jobs)
-    first, *last = np.concatenate([[0], bounds, [len(counts)]])[job - 1 : job + 1]
-    return range(int(first), int(last[0]))
+def share(num_pdfs: int, job: int, jobs: int) -> range:
+    """The pdfs that one of `jobs` jobs, from 1, trains: every so manyth, for those of silence stand together."""
+    return range(job - 1, num_pdfs, jobs)
 
 
 def viterbi_update(
@@ -58,7 +56,7 @@ def viterbi_update(
     A pdf is trained on its own frames alone: whoever trains it, and beside which others, it comes out the same.
     """
     counts = np.bincount(pdfs[pdfs >= 0], minlength=gmms.num_pdfs)
-    own = np.where((pdfs >= part.start) & (pdfs < part.stop), pdfs, -1)
+    own = np.where(np.isin(pdfs, part), pdfs, -1)
     for number, total in enumerate(totals):
         gmms, log_likelihood = reestimate(gmms, x, own)
         gmms = split(gmms, targets(counts, total), part, seed + number)
@@ -66,15 +64,15 @@ def viterbi_update(
     return gmms
 
 
-def assembled(parts: Sequence[tuple[DiagGmms, range]]) -> DiagGmms:
-    """The mixtures of the pdfs that each part trained."""
-    chosen = [(gmms, slice(gmms.first[own.start], gmms.first[own.stop])) for gmms, own in parts]
-    sizes = np.concatenate([np.diff(gmms.first)[own.start : own.stop] for gmms, own in parts])
+def assembled(parts: Sequence[DiagGmms]) -> DiagGmms:
+    """The mixture of each pdf from the part whose job trained it."""
+    taken = [(parts[pdf % len(parts)], pdf) for pdf in range(parts[0].num_pdfs)]
+    slices = [(gmms, slice(gmms.first[pdf], gmms.first[pdf + 1])) for gmms, pdf in taken]
+    first = np.cumsum([0, *(own.stop - own.start for _, own in slices)])
     arrays = [
-        np.concatenate([getattr(gmms, name)[part] for gmms, part in chosen])
-        for name in ("weights", "means", "variances")
+        np.concatenate([getattr(gmms, name)[own] for gmms, own in slices]) for name in ("weights", "means", "variances")
     ]
-    return DiagGmms(np.concatenate([[0], np.cumsum(sizes)]), *arrays)
+    return DiagGmms(first, *arrays)
 
 
 def reestimate(

@@ -15,11 +15,11 @@ from kernelam.training.gmm import aligned_ids, assembled, share, viterbi_update
 def update_part(
     model: Path, frames: Path, ali: Path, out: Path, totals: Sequence[int], job: tuple[int, int], seed: int
 ) -> None:
-    """Write a model in which the pdfs of one of the jobs are trained; the others are as they were."""
+    """Write a model in which the pdfs of one of the jobs are trained; those of the others are of no use."""
     trained, store = GmmModel.read(model), FrameStore(frames)
     pdfs = trained.transitions.pdf[aligned_ids(store, read_alignment_dir(ali), trained.transitions)]
-    counts = np.bincount(pdfs[pdfs >= 0], minlength=trained.num_classes)
-    trained.gmms = viterbi_update(trained.gmms, store.features, pdfs, totals, share(counts, *job), seed)
+    part = share(trained.num_classes, *job)
+    trained.gmms = viterbi_update(trained.gmms, store.features, pdfs, totals, part, seed)
     trained.write(out)
 
 
@@ -30,8 +30,6 @@ def merge_parts(ali: Path, parts: Sequence[Path], out: Path) -> None:
     if any(model.num_classes != whole.num_classes for model in models):
         raise KernelamError(f"{parts[0]} and others are not parts of one model")
     ids = np.concatenate(list(read_alignment_dir(ali).values()))
-    counts = np.bincount(whole.transitions.pdf[ids], minlength=whole.num_classes)
-    shares = [share(counts, number, len(models)) for number in range(1, len(models) + 1)]
-    whole.gmms = assembled([(model.gmms, own) for model, own in zip(models, shares, strict=True)])
+    whole.gmms = assembled([model.gmms for model in models])
     whole.transitions = whole.transitions.update(np.bincount(ids, minlength=len(whole.transitions.log_probs)))
     whole.write(out)

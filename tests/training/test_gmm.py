@@ -64,11 +64,10 @@ def test_a_model_does_not_depend_on_the_number_of_jobs(data, jobs):
     rng = np.random.default_rng(2)
     pdfs = rng.choice(5, len(data), p=[0.5, 0.2, 0.2, 0.09, 0.01]).astype(np.int32)
     gmms = DiagGmms(np.arange(6), np.ones(5), rng.standard_normal((5, 4)), np.ones((5, 4)))
-    counts = np.bincount(pdfs)
-    parts = [share(counts, job, jobs) for job in range(1, jobs + 1)]
-    assert [pdf for part in parts for pdf in part] == list(range(5))
+    parts = [share(5, job, jobs) for job in range(1, jobs + 1)]
+    assert sorted(pdf for part in parts for pdf in part) == list(range(5))
     whole = viterbi_update(gmms, data, pdfs, [5, 9, 14], range(5), seed=1)
-    made = assembled([(viterbi_update(gmms, data, pdfs, [5, 9, 14], part, seed=1), part) for part in parts])
+    made = assembled([viterbi_update(gmms, data, pdfs, [5, 9, 14], part, seed=1) for part in parts])
     assert len(made.weights) == 14
     for name in ("first", "weights", "means", "variances"):
         np.testing.assert_array_equal(getattr(made, name), getattr(whole, name))
