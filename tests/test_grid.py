@@ -124,7 +124,7 @@ GRIDS = [path for path in sorted(BIN.parents[1].glob("egs/*/s5/conf/*.toml")) if
 
 @pytest.mark.parametrize("path", GRIDS, ids=lambda path: path.stem)
 def test_declarations_of_the_recipes_are_sound(path):
-    grid = Grid.read(path, {"corpus": "/corpus", "precision": "single"})
+    grid = Grid.read(path, {"corpus": "/corpus", "precision": "single", "task": "digits"})
     assert len(grid.cells) >= 3
     assert all((path.parents[1] / words[0]).exists() for words in (grid.cells[0].train, grid.decode))
 
