@@ -10,7 +10,7 @@ stage=            # the first stage to run, whether or not its results are curre
 stop_stage=9      # the last stage to run
 nj=2              # parallel jobs; results do not depend on it
 corpus=           # the folder of the dataset: 0_george_0.wav, … in it or in its recordings
-test_speaker=     # train on the others and test on this one, in a folder of its name; otherwise all are in all sets
+test_speaker=     # train on the others and test on this one, in speakers/<name>; otherwise all are in all sets
 device=cpu        # where models are trained: cpu or cuda
 seed=1            # of the models
 
@@ -23,9 +23,9 @@ cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
 . ./cmd.sh
 . utils/stages.sh
 if [[ -n $test_speaker ]]; then
-    mkdir -p "$test_speaker"
-    for x in steps utils local conf; do ln -sfn "../$x" "$test_speaker/$x"; done
-    cd "$test_speaker"
+    mkdir -p "speakers/$test_speaker"
+    for x in steps utils local conf; do ln -sfn "../../$x" "speakers/$test_speaker/$x"; done
+    cd "speakers/$test_speaker"
 fi
 # shellcheck disable=SC2034  # read by the stages
 graph=exp/tri3/graph sets=data-fmllr archives=()
