@@ -18,6 +18,11 @@ need() {  # need FILE…: stop at the first that is not there
     done
 }
 
+place_of() {  # place_of FOLDER: its path from the root
+    [[ -d $1 ]] || die "no such file or directory $1"
+    readlink -f "$1"
+}
+
 cores() {  # those this process may use: affinity, and a container's share
     local count quota period
     count=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2> /dev/null || getconf _NPROCESSORS_ONLN)

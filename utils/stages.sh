@@ -70,10 +70,12 @@ _gmm_files() {  # _gmm_files DIR: --in=FILE for each file of a GMM and of what m
 }
 
 train_gmm_once() {  # train_gmm_once SCRIPT DIR ALI ARGUMENTS…: the model DIR, by the alignments ALI if there are any
-    local script=$1 dir=$2 ali=$3
+    local script=$1 dir=$2 ali=$3 more=()
     shift 3
+    [[ $script != train_lda_mllt.sh ]] || more=("$dir"/{splice_opts,final.mat})
+    [[ $script != train_sat.sh ]] || more=("$dir"/{final.alimdl,trans.1})
     once --in=data/train/{feats.scp,cmvn.scp,utt2spk,text,data} --in=data/lang ${ali:+--in="$ali"} \
-        --out="$dir"/{final.mdl,tree,phones.txt,cmvn_opts,model.json} -- \
+        --out="$dir"/{final.mdl,tree,phones.txt,cmvn_opts,model.json} "${more[@]/#/--out=}" -- \
         "steps/$script" --nj "$nj" --cmd "$train_cmd" --seed "$seed" "$@" data/train data/lang ${ali:+"$ali"} "$dir"
 }
 

@@ -26,7 +26,7 @@ COMMANDS = {
     "gmm": "Train Gaussian mixture HMMs.",
     "graph": "Lang directories and decoding graphs.",
     "grid": "Run a declared set of experiments.",
-    "labels": "Change the labels of frames.",
+    "labels": "Labels of frames: change them, look at how good they are.",
     "lattice": "Best paths, N-best, confidences, word times, oracles of lattices.",
     "lm": "Estimate and evaluate n-gram models.",
     "once": "Run a command unless what it makes is current.",

@@ -53,7 +53,10 @@ def quality(reference: Path | None, by_phone: bool, lang: Path, ali: Path) -> No
     if reference:
         away = distances(segments, read_segments(reference))
         rows.append([f"boundaries also in {reference}", str(len(away))])
-        rows += [[f"within {limit} frames", f"{100 * (away <= limit + 1e-6).mean():.1f} %"] for limit in (1, 2, 3, 5)]
+        rows += [
+            [f"within {limit} frame{'s' * (limit > 1)}", f"{100 * (away <= limit + 1e-6).mean():.1f} %"]
+            for limit in (1, 2, 3, 5)
+        ]
         rows.append(["mean distance", f"{away.mean():.2f} frames"])
     click.echo(Table([str(ali), ""], rows).markdown)
     if by_phone:
@@ -66,7 +69,7 @@ def quality(reference: Path | None, by_phone: bool, lang: Path, ali: Path) -> No
             ]
             for name, one in durations(segments).items()
         ]
-        header = ["phone", "times", "frames, mean", "of 5 %", "of 95 %", "shortest, % of all"]
+        header = ["phone", "times", "frames, mean", "5th percentile", "95th percentile", "as short as any, %"]
         click.echo("\n" + Table(header, found).markdown)
 
 

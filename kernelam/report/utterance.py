@@ -96,7 +96,7 @@ def _sound(data: Path, utt: str, size: int) -> list[Row]:
     )
     wave = f'<path d="{strokes}" stroke="#345" fill="none"/>'
     image = _image(_spectrogram(samples, rate, size), width, 160)
-    return [Row("", 80, wave), Row(f"{rate / 2000:g} kHz", 160, image)]
+    return [Row("", 80, wave), Row(f"0–{rate / 2000:g} kHz", 160, image)]
 
 
 def _spectrogram(samples: NDArray[np.float32], rate: float, size: int) -> NDArray[np.float64]:

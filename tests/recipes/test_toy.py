@@ -291,7 +291,7 @@ def test_a_picture_of_an_utterance(copy, shell):
     texts = [element.text for element in ElementTree.parse(copy / "out.svg").iter("{http://www.w3.org/2000/svg}text")]
     assert texts[0] == f"{utt}: {' '.join(words)}"
     assert [text for text in texts[1:] if text in words] == words
-    assert {"phones", "words", "8 kHz", "A", "SIL"} <= {*texts}
+    assert {"phones", "words", "0–8 kHz", "A", "SIL"} <= {*texts}
     done = shell(f"{call} nobody other.svg", copy)
     assert done.returncode == 1
     assert "utterance nobody is not aligned in exp/ali_train" in done.stderr

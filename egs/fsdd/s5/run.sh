@@ -16,7 +16,7 @@ seed=1            # of the models
 
 parse_options "$@"
 usage 0
-[[ -z $corpus ]] || corpus=$(readlink -f "$corpus")
+[[ -z $corpus ]] || corpus=$(place_of "$corpus")
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
 [[ -n $corpus ]] || die "--corpus is needed: the folder of the Free Spoken Digit Dataset"
 . ./path.sh
@@ -47,7 +47,7 @@ if stage 3 "labels: GMMs of phones, of phones in context, with LDA and MLLT, and
     gmm_ladder 400 150 1500
 fi
 
-if stage 4 "graph: HCLG; features: adapted to each speaker, those of dev and test in two passes of decoding"; then
+if stage 4 "graph: HCLG; features: adapted to each speaker, those of dev and test by decoding them"; then
     adapted_features --acwt 0.1
 fi
 

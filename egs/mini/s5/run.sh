@@ -39,7 +39,7 @@ if stage 3 "labels: GMMs of phones, of phones in context, with LDA and MLLT, and
     gmm_ladder 1000 500 4000
 fi
 
-if stage 4 "graph: HCLG; features: adapted to each speaker, those of dev and test in two passes of decoding"; then
+if stage 4 "graph: HCLG; features: adapted to each speaker, those of dev and test by decoding them"; then
     adapted_features --acwt 0.1 --beam 11 --lattice-beam 5 --max-active 3000
 fi
 
@@ -60,7 +60,7 @@ if stage 5 "kernel model: Gaussian random Fourier features"; then
 fi
 
 if stage 6 "DNN: tanh units"; then
-    train_model train_dnn.sh exp/dnn --layers 3 --width 512 --pretraining none --rates "0.1 0.2 0.4"
+    train_model train_dnn.sh exp/dnn --layers 3 --width 512 --pretraining none --rates "0.2 0.4 0.8"
 fi
 
 if stage 7 "decode: lattices of dev and test"; then

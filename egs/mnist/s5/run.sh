@@ -17,7 +17,7 @@ seed=1            # of the models
 
 parse_options "$@"
 usage 0
-[[ -z $corpus ]] || corpus=$(readlink -f "$corpus")
+[[ -z $corpus ]] || corpus=$(place_of "$corpus")
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
 [[ -e conf/$task.sh ]] || die "--task is digits, mnist, cifar, rectangles, convex, back-rand or back-image, not $task"
 case $task in

@@ -16,7 +16,7 @@ seed=1            # of the models
 
 parse_options "$@"
 usage 0
-[[ -z $corpus ]] || corpus=$(readlink -f "$corpus")
+[[ -z $corpus ]] || corpus=$(place_of "$corpus")
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
 . ./path.sh
 . ./cmd.sh
