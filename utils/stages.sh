@@ -19,7 +19,7 @@ once() {  # once --in FILE … --out FILE … -- COMMAND …: run it unless what
 decode_once() {  # decode_once DIR SET OPTIONS…: lattices of SET by the model in DIR, unless they are current
     local dir=$1 set=$2 data=${sets:-data}/$2 file inputs=()
     shift 2
-    for file in "$data"/{feats.scp,cmvn.scp,utt2spk,data} "$dir"/{model.safetensors,ali_train_pdf.counts,final.mdl} \
+    for file in "$data"/{feats.scp,cmvn.scp,utt2spk,data} "$dir"/{model.json,model.safetensors,ali_train_pdf.counts,final.mdl} \
         "$dir"/{cmvn_opts,delta_opts} "${archives[@]}"; do
         [[ ! -e $file ]] || inputs+=("--in=$file")
     done
