@@ -25,13 +25,7 @@ LEAST = 1e-3  # a slope: examples that contradict a decision make it less certai
 class SvmOptions:
     kernel: str = "arccos1"  # an expression with a closed form
     bandwidths: tuple[float, ...] = (1.0,)  # multiples of the median distance, to choose from
-    penalties: tuple[float, ...] = (
-        0.1,
-        1.0,
-        10.0,
-        100.0,
-        1000.0,
-    )  # C times the variance in feature space, to choose from
+    penalties: tuple[float, ...] = (0.1, 1.0, 10.0, 100.0, 1e3)  # C × the variance in feature space, to choose from
     seed: int = 1  # of the pairs that the median is of
 
     def __post_init__(self) -> None:

@@ -79,7 +79,7 @@ def leaf_gaussians(stats: ContextStats, pdfs: NDArray[np.int64], num_pdfs: int) 
     return DiagGmms(np.arange(num_pdfs + 1), np.ones(num_pdfs), means, np.maximum(variances, VARIANCE_FLOOR))
 
 
-def speech_pdfs(lang: Path, transitions: TransitionModel, alignment: NDArray[np.int32]) -> NDArray[np.int32]:
+def speech_pdfs(lang: Path, transitions: TransitionModel, alignment: NDArray[np.integer]) -> NDArray[np.int32]:
     """The pdf of each frame (of transition-id 0, not aligned: −1), −1 for silence."""
     silent = np.isin(transitions.phone[alignment], silence_phones(lang))
     return np.where(silent, np.int32(-1), transitions.pdf[alignment])
@@ -90,8 +90,7 @@ def write_lda(data: Path, lang: Path, ali: Path, folder: Path, dim: int) -> None
     transitions, alignments = TransitionModel.load(ali / "final.mdl"), read_alignment_dir(ali)
     pipeline = Pipeline.before_lda(folder)
     features = pipeline.open(data)
-    silence = np.isin(transitions.phone, silence_phones(lang))
-    classes = np.where(silence, np.int32(-1), transitions.pdf)
+    classes = speech_pdfs(lang, transitions, np.arange(len(transitions.log_probs)))  # by transition-id
     utts = [utt for utt in features if utt in alignments]
     if not utts:
         raise KernelamError(f"{data} and {ali} have no utterance in common")
