@@ -33,11 +33,13 @@ kernelam data split --per-utt --dest "$dir" "$data" "$nj"
 echo "$nj" > "$dir/num_jobs"
 
 $cmd "$dir/log/init.log" kernelam gmm init --cmvn-opts "$cmvn_opts" --delta-order "$delta_order" "$data" "$lang" "$dir"
-gauss=0
+# While variances are those of all frames, a frame goes to the nearest mean. Otherwise what resembles neither speech nor
+# silence, a click or digital zeros, goes to whatever varies most, a word, and stays there.
+gauss=0 flat=$((max_iter_inc * 2 / 5))
 for ((x = 0; x < num_iters; x++)); do
     realign "$x" --equal "$( ((x)) && echo false || echo true)"
-    ((x < 1 || x > max_iter_inc)) || gauss=$((totgauss * x / max_iter_inc))
-    update_model "$x" $((x + 1)) "0 0 $gauss"
+    ((x < flat || x > max_iter_inc)) || gauss=$((totgauss * (x - flat + 1) / (max_iter_inc - flat + 1)))
+    update_model "$x" $((x + 1)) "0 0 $gauss" --means-only "$( ((x < flat)) && echo true || echo false)"
 done
 kernelam gmm finish --seconds "$SECONDS" --seed "$seed" "$dir/$num_iters.mdl" "$dir"
 echo "$0: trained $dir/final.mdl" >&2

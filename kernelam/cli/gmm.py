@@ -89,16 +89,20 @@ def grow(
 @click.option("--totals", default="0", help="Gaussians to split to after each step of EM, as many as there are steps.")
 @click.option("--part", default="1/1", metavar="JOB/JOBS", help="Train the pdfs that are this job's alone.")
 @click.option("--seed", default=1)
+@click.option("--means-only", type=bool, default=False, help="Variances stay as they are.")
 @click.argument("model", type=PATH)
 @click.argument("frames", type=PATH)
 @click.argument("ali", type=PATH)
 @click.argument("out", type=PATH)
-def update(totals: str, part: str, seed: int, model: Path, frames: Path, ali: Path, out: Path) -> None:
+def update(
+    totals: str, part: str, seed: int, means_only: bool, model: Path, frames: Path, ali: Path, out: Path
+) -> None:
     """Re-estimate MODEL on the packed FRAMES by the alignments in ALI and write OUT; `merge` joins the parts."""
     from kernelam.training.gmm_jobs import update_part
 
     job, _, jobs = part.partition("/")
-    update_part(model, frames, ali, out, [int(total) for total in totals.split()], (int(job), int(jobs)), seed)
+    sizes = [int(total) for total in totals.split()]
+    update_part(model, frames, ali, out, sizes, (int(job), int(jobs)), seed, means_only)
 
 
 @command.command()

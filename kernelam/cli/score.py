@@ -129,26 +129,34 @@ def combine(
 @command.command()
 @click.option("--mode", type=click.Choice(["all", "present", "strict"]), default="all", show_default=True)
 @units_option
+@click.option(
+    "--against", type=PATH, help="Another system's hypotheses: how the error rates differ, by paired bootstrap."
+)
 @click.argument("reference", type=PATH)
 @click.argument("hypothesis", type=PATH)
-def text(mode: Any, units: str, reference: Path, hypothesis: Path) -> None:
+def text(mode: Any, units: str, against: Path | None, reference: Path, hypothesis: Path) -> None:
     """What Kaldi's compute-wer prints of two files of lines `utterance words …`.
 
     A missing hypothesis counts as all deletions (all), is left out (present), or is an error (strict).
     """
     from kernelam.progress import say
+    from kernelam.scoring.bootstrap import compare
     from kernelam.scoring.units import token_map, unlisted
     from kernelam.scoring.wer import compute_wer, read_transcripts
 
     change = token_map(units)
-    texts = [read_transcripts(path) for path in (reference, hypothesis)]
-    refs, hyps = ({utt: change(words) for utt, words in one.items()} for one in texts)
-    result = compute_wer(refs, hyps, mode)
+    systems = [hypothesis] if against is None else [hypothesis, against]
+    texts = [read_transcripts(path) for path in [reference, *systems]]
+    refs, *hyps = ({utt: change(words) for utt, words in one.items()} for one in texts)
     if sentence := unlisted(units, [words for one in texts for words in one.values()]):
         say(sentence)
-    for sentence in result.remarks:
-        say(f"{hypothesis}: {sentence}")
-    click.echo(result.text, nl=False)
+    results = [compute_wer(refs, one, mode) for one in hyps]
+    for path, result in zip(systems, results, strict=True):
+        for sentence in result.remarks:
+            say(f"{path}: {sentence}")
+        click.echo(result.text, nl=False)
+    if against is not None:
+        click.echo(compare(results[1], results[0]).text)
 
 
 @command.command()

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from kernelam.errors import KernelamError
 from kernelam.frontend.audio import Samples
 from kernelam.kaldi.tables import lines
+from kernelam.randomness import stream
 
 # Kaldi's option → where kaldi-native-fbank keeps it
 _FRAME = {
@@ -40,7 +41,10 @@ _LOG_EPSILON = np.log(np.finfo(np.float32).eps)  # what the log energy of an emp
 
 
 class Extractor:
-    """samples → frames × dimensions, float32. `kind` is "mfcc" or "fbank", `config` a file; dither is 0."""
+    """samples → frames × dimensions, float32. `kind` is "mfcc" or "fbank", `config` a file.
+
+    Dither, 0 unless the file sets it, is the same noise for all utterances and in every run: results repeat.
+    """
 
     def __init__(self, kind: str, config: str | Path | None = None) -> None:
         import kaldi_native_fbank as knf
@@ -54,10 +58,13 @@ class Extractor:
         if config is not None:
             _configure(self._options, kind, config)
         _check(self._options, kind, config or f"the {kind} configuration")
+        self._dither, self._options.frame_opts.dither = float(self._options.frame_opts.dither), 0.0
         self.rate = float(self._options.frame_opts.samp_freq)
         self.frame_shift = float(self._options.frame_opts.frame_shift_ms) / 1000
 
     def __call__(self, samples: Samples) -> NDArray[np.float32]:
+        if self._dither:
+            samples = samples + self._dither * stream(0, "dither").standard_normal(len(samples), np.float32)
         computer = self._online(self._options)
         for start in range(
             0, len(samples), _CHUNK
@@ -103,8 +110,8 @@ def _value(text: str, kind: type, where: str) -> Any:
 def _check(options: Any, kind: str, where: str | Path) -> None:
     """What kaldi-native-fbank would answer by ending the process, or with numbers that mean nothing."""
     frame, mel = options.frame_opts, options.mel_opts
-    if frame.dither != 0:
-        raise KernelamError(f"{where}: --dither={frame.dither:g} adds noise, and results would not repeat; set it to 0")
+    if frame.dither < 0:
+        raise KernelamError(f"{where}: --dither={frame.dither:g} is negative")
     if frame.samp_freq <= 0:
         raise KernelamError(f"{where}: --sample-frequency must be positive")
     length, shift = (int(frame.samp_freq * ms / 1000) for ms in (frame.frame_length_ms, frame.frame_shift_ms))

@@ -44,6 +44,11 @@ class Comparison:
     interval: tuple[float, float]  # the central 95 % of the replicates' differences
     p: float  # two-sided: twice the share of replicates on the other side of zero, or on it
 
+    @property
+    def text(self) -> str:
+        difference, low, high = (f"{100 * rate:+.2f}" for rate in (self.difference, *self.interval))
+        return f"%WER {difference} 95% Conf Interval [ {low}, {high} ] p {self.p:.2g}"
+
 
 def bootstrap(
     result: Runs, utt2spk: Mapping[str, str] | None = None, replicates: int = REPLICATES, seed: int = SEED

@@ -48,18 +48,26 @@ def share(num_pdfs: int, job: int, jobs: int) -> range:
 
 
 def viterbi_update(
-    gmms: DiagGmms, x: NDArray[np.float32], pdfs: NDArray[np.int32], totals: Sequence[int], part: range, seed: int
+    gmms: DiagGmms,
+    x: NDArray[np.float32],
+    pdfs: NDArray[np.int32],
+    totals: Sequence[int],
+    part: range,
+    seed: int,
+    means_only: bool = False,
 ) -> DiagGmms:
     """Steps of EM for the pdfs of `part` with the pdf of each frame as it is (−1: not aligned); after each, a split to
-    so many Gaussians of all pdfs, where there are fewer.
+    so many Gaussians of all pdfs, where there are fewer. With `means_only`, variances stay as they are.
 
     A pdf is trained on its own frames alone: whoever trains it, and beside which others, it comes out the same.
     """
     counts = np.bincount(pdfs[pdfs >= 0], minlength=gmms.num_pdfs)
     own = np.where(np.isin(pdfs, part), pdfs, -1)
     for number, total in enumerate(totals):
-        gmms, log_likelihood = reestimate(gmms, x, own)
-        gmms = split(gmms, targets(counts, total), part, seed + number)
+        updated, log_likelihood = reestimate(gmms, x, own, drop=not means_only)
+        if means_only:
+            updated = DiagGmms(updated.first, updated.weights, updated.means, gmms.variances)
+        gmms = split(updated, targets(counts, total), part, seed + number)
         say(f"log-likelihood {log_likelihood:.3f} a frame, {len(gmms.weights)} Gaussians, {(own >= 0).sum()} frames")
     return gmms
 

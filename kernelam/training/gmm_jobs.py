@@ -13,13 +13,20 @@ from kernelam.training.gmm import aligned_ids, assembled, share, viterbi_update
 
 
 def update_part(
-    model: Path, frames: Path, ali: Path, out: Path, totals: Sequence[int], job: tuple[int, int], seed: int
+    model: Path,
+    frames: Path,
+    ali: Path,
+    out: Path,
+    totals: Sequence[int],
+    job: tuple[int, int],
+    seed: int,
+    means_only: bool,
 ) -> None:
     """Write a model in which the pdfs of one of the jobs are trained; those of the others are of no use."""
     trained, store = GmmModel.read(model), FrameStore(frames)
     pdfs = trained.transitions.pdf[aligned_ids(store, read_alignment_dir(ali), trained.transitions)]
     part = share(trained.num_classes, *job)
-    trained.gmms = viterbi_update(trained.gmms, store.features, pdfs, totals, part, seed)
+    trained.gmms = viterbi_update(trained.gmms, store.features, pdfs, totals, part, seed, means_only)
     trained.write(out)
 
 

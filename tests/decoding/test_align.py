@@ -119,14 +119,14 @@ def test_too_few_frames(transitions: TransitionModel) -> None:
     alignment = aligner.align("u", graph, MODEL, np.zeros((9, 6), np.float32))
     assert alignment is not None
     assert np.isfinite(graph_cost(graph, alignment))
-    assert equal_alignment(graph, 8) is None
+    assert equal_alignment(graph, 8, "u") is None
 
 
 def test_equal_alignments_are_paths(transitions: TransitionModel) -> None:
     for count in (1, 2, 5):
         graph = phones(count)
         for num_frames in (3 * count, 3 * count + 1, 12 * count, 100):
-            alignment = equal_alignment(graph, num_frames)
+            alignment = equal_alignment(graph, num_frames, "u")
             assert alignment is not None
             assert len(alignment) == num_frames
             assert np.isfinite(graph_cost(graph, alignment))
@@ -134,6 +134,11 @@ def test_equal_alignments_are_paths(transitions: TransitionModel) -> None:
             lengths = np.diff(leaves, prepend=-1)
             assert len(lengths) == 3 * count
             assert lengths.max() - lengths.min() <= 1
+
+
+def test_utterances_of_one_graph_start_apart() -> None:
+    starts = {str(equal_alignment(phones(4), 60, f"u{number}")) for number in range(20)}
+    assert len(starts) > 5  # of 16: which of the two phones is taken at each place
 
 
 def test_bad_likelihoods_are_sentences(transitions: TransitionModel) -> None:

@@ -90,6 +90,15 @@ def test_mfcc_against_numpy(tmp_path: Path, ceps: int, bins: int, low: float, hi
     np.testing.assert_allclose(feats, cepstra(log_mel(speech(), bins, 16000, low, high), ceps), atol=1e-3)
 
 
+def test_dither_is_noise_that_repeats(tmp_path: Path) -> None:
+    silence = np.zeros(16000, np.float32)
+    once, again = (Extractor("fbank", config(tmp_path, "--dither=2"))(silence) for _ in range(2))
+    np.testing.assert_array_equal(once, again)
+    assert not silence.any()
+    noise = 2 * np.random.default_rng(1).standard_normal(160000)
+    assert abs(once.mean() - log_mel(noise, 23, 16000).mean()) < 0.05
+
+
 def test_energy_replaces_c0(tmp_path: Path) -> None:
     with_energy, without = (
         Extractor("mfcc", config(tmp_path, option))(speech()) for option in ("--use-energy", "--use-energy=false")
@@ -141,7 +150,7 @@ def test_bad_lines_name_file_and_line(tmp_path: Path, line: str, sentence: str) 
 @pytest.mark.parametrize(
     ("option", "sentence"),
     [
-        ("--dither=1", "results would not repeat"),
+        ("--dither=-1", "--dither=-1 is negative"),
         ("--sample-frequency=0", "--sample-frequency must be positive"),
         ("--frame-shift=0", "--frame-shift"),
         ("--frame-length=0.05", "--frame-length must cover two samples"),

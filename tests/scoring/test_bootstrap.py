@@ -179,3 +179,18 @@ def test_runs_with_several_seeds_count_by_their_mean():
     assert compare(runs, [other, other]) == compare(mean, other)
     with pytest.raises(KernelamError, match="not scored on the same reference: u0001 differs in length"):
         compare(other, [runs[0], result_of([1, 1, 1, 1], [4, 6, 3, 6])])
+
+
+def test_two_systems_of_text_files(tmp_path, kernelam):
+    texts = {"ref": "x y z w", "better": "x y z w", "worse": "x y z"}
+    for name, words in texts.items():
+        (tmp_path / name).write_text("".join(f"u{i} {words}\n" for i in range(8)))
+    done = kernelam("score", "text", "--against", "worse", "ref", "better", cwd=tmp_path)
+    rates = [line for line in done.stdout.splitlines() if line.startswith("%WER")]
+    assert rates[0].startswith("%WER 0.00 [ 0 / 32")
+    assert rates[1].startswith("%WER 25.00 [ 8 / 32")
+    assert rates[2] == "%WER -25.00 95% Conf Interval [ -25.00, -25.00 ] p 0.0078"
+    (tmp_path / "part").write_text("u0 x y z\n")
+    done = kernelam("score", "text", "--mode", "present", "--against", "part", "ref", "better", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "not scored on the same utterances: only one has u1" in done.stderr

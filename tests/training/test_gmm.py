@@ -73,6 +73,14 @@ def test_a_model_does_not_depend_on_the_number_of_jobs(data, jobs):
         np.testing.assert_array_equal(getattr(made, name), getattr(whole, name))
 
 
+def test_means_alone(data):
+    pdfs = (data[:, 0] > 0).astype(np.int32)
+    gmms = DiagGmms(np.arange(3), np.ones(2), np.zeros((2, 4)), np.full((2, 4), 2.0))
+    moved = viterbi_update(gmms, data, pdfs, [0, 0], range(2), seed=1, means_only=True)
+    np.testing.assert_allclose(moved.means, [data[pdfs == pdf].mean(axis=0) for pdf in (0, 1)], rtol=1e-5)
+    np.testing.assert_array_equal(moved.variances, gmms.variances)
+
+
 def test_targets_go_with_the_power_of_the_frames():
     counts = np.array([16000, 1000, 0, 30])
     sizes = targets(counts, 60)
