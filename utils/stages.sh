@@ -60,7 +60,8 @@ language_once() {  # language_once ORDER UNKNOWN: data/lang of data/local/dict, 
 }
 
 # From features to labels: GMMs of phones, of phones in context, with LDA and MLLT, adapted to speakers. The functions read
-# `train_cmd` and `seed` besides; sets are train, heldout, dev and test, language is data/lang and data/lang_test.
+# `train_cmd` and `seed` besides; sets are train, heldout and those that are `decoded`, dev and test unless it is set;
+# language is data/lang and data/lang_test.
 
 _gmm_files() {  # _gmm_files DIR: --in=FILE for each file of a GMM and of what makes its features
     local file
@@ -98,20 +99,21 @@ gmm_ladder() {  # gmm_ladder MONO LEAVES GAUSSIANS: exp/{mono,tri1,tri2,tri3} an
     for set in train heldout; do align_once align_fmllr.sh $set exp/tri3 exp/tri3_ali_$set; done
 }
 
-adapted_features() {  # adapted_features OPTIONS…: the graph; dev and test decoded by exp/tri3; all sets in data-fmllr
-    local set files transforms found
+adapted_features() {  # adapted_features OPTIONS…: the graph; sets decoded by exp/tri3; all sets in data-fmllr
+    local set files transforms found tested
+    read -ra tested <<< "${decoded:-dev test}"
     once --in=data/lang_test --in=exp/tri3/{final.mdl,tree,phones.txt} --out="$graph" -- \
         utils/mkgraph.sh data/lang_test exp/tri3 "$graph"
     mapfile -t files < <(_gmm_files exp/tri3)
-    for set in dev test; do
-        once --in=data/$set/{feats.scp,cmvn.scp,utt2spk,data} "${files[@]}" --in="$graph" --out=exp/tri3/decode_$set -- \
-            steps/decode_fmllr.sh --nj "$nj" --cmd "$decode_cmd" --skip-scoring true "$@" "$graph" data/$set exp/tri3/decode_$set
+    for set in "${tested[@]}"; do
+        once --in="data/$set"/{feats.scp,cmvn.scp,utt2spk,data} "${files[@]}" --in="$graph" --out="exp/tri3/decode_$set" -- \
+            steps/decode_fmllr.sh --nj "$nj" --cmd "$decode_cmd" --skip-scoring true "$@" "$graph" "data/$set" "exp/tri3/decode_$set"
     done
-    for set in train heldout dev test; do
-        transforms=exp/tri3_ali_$set
-        [[ -e $transforms ]] || transforms=exp/tri3/decode_$set
+    while read -r set; do
+        transforms=exp/tri3/decode_$set
+        [[ -e $transforms ]] || transforms=exp/tri3_ali_$set
         found=("$transforms"/trans.*)
-        once --in=data/$set/{feats.scp,cmvn.scp,utt2spk,text,data} "${files[@]}" "${found[@]/#/--in=}" --out=data-fmllr/$set -- \
-            steps/make_fmllr_feats.sh --cmd "$train_cmd" --transform-dir $transforms data-fmllr/$set data/$set exp/tri3
-    done
+        once --in="data/$set"/{feats.scp,cmvn.scp,utt2spk,text,data} "${files[@]}" "${found[@]/#/--in=}" --out="data-fmllr/$set" -- \
+            steps/make_fmllr_feats.sh --cmd "$train_cmd" --transform-dir "$transforms" "data-fmllr/$set" "data/$set" exp/tri3
+    done < <(printf '%s\n' train heldout "${tested[@]}" | sort -u)
 }
