@@ -46,8 +46,6 @@ $cmd JOB=1:"$nj" "$dir/log/decode.JOB.log" \
     ${transform_dir:+--transform-dir "$transform_dir"} \
     "$graph" "${model:-$src}" "$dir/split${nj}utt/JOB" "$new/lat.JOB.gz"
 for ((job = 1; job <= nj; job++)); do warnings "$dir/log/decode.$job.log"; done
-rm -rf "$dir"/num_jobs "$dir"/model.json "$dir"/lat.*.gz "$dir"/wer_* "$dir"/scoring_kaldi
-publish "$new" "$dir"
-echo "$nj" > "$dir/num_jobs"
+publish_lattices "$new" "$dir" "$nj"
 # shellcheck disable=SC2086  # several words
 $skip_scoring || "$root/steps/score.sh" --cmd "$cmd" ${tuned_on:+--tuned-on "$tuned_on"} $scoring_opts "$data" "$graph" "$dir"

@@ -1,4 +1,4 @@
-"""Best paths, N-best lists, confidences, word times and oracles of lattices."""
+"""Best paths, N-best lists, confidences, word times, oracles and other language models of lattices."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ OUTPUT = click.option("--output", type=PATH, callback=_checked, help="File of th
 
 @click.group()
 def command() -> None:
-    """Best paths, N-best lists, confidences, word times and oracles of lattices."""
+    """Best paths, N-best lists, confidences, word times, oracles and other language models of lattices."""
 
 
 def _weighted(function: Command) -> Command:
@@ -231,3 +231,20 @@ def copy(output: Path | None, binary: bool, lattices: tuple[Path, ...]) -> None:
         for path in lattices:
             for utt, lattice in read_lattices(path, sort=False):
                 write_lattice(stream, utt, lattice, binary)
+
+
+@command.command()
+@OUTPUT
+@click.argument("old", type=PATH)
+@click.argument("new", type=PATH)
+@click.argument("lattices", type=PATH, nargs=-1, required=True)
+def rescore(output: Path | None, old: Path, new: Path, lattices: tuple[Path, ...]) -> None:
+    """LATTICES with the language model of the lang directory OLD, which made them, exchanged for that of NEW."""
+    from kernelam.decoding.rescoring import Grammar, check_words, rescored
+    from kernelam.kaldi.lattices import write_lattice
+
+    check_words(old, new)
+    before, after = Grammar.of(old), Grammar.of(new)
+    with _writing(output) as stream:
+        for utt, lattice in _each(lattices):
+            write_lattice(stream, utt, rescored(utt, lattice, before, after))

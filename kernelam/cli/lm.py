@@ -1,10 +1,14 @@
 """`kernelam lm`: n-gram models."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from kernelam.cli.values import POSITIVE
+from kernelam.cli.values import NOT_NEGATIVE, POSITIVE, numbers
+
+if TYPE_CHECKING:
+    from kernelam.lm.arpa import ArpaModel
 
 SKIP = click.option(
     "--skip-first-field",
@@ -14,7 +18,7 @@ SKIP = click.option(
 )
 
 
-@click.group(help="Estimate and evaluate n-gram models.")
+@click.group(help="Estimate, prune, interpolate and evaluate n-gram models.")
 def command() -> None:
     pass
 
@@ -31,15 +35,61 @@ def estimate(
     order: int, vocab: Path | None, unk: str, keep_unk: bool, skip_first_field: bool, text: Path, arpa: Path
 ) -> None:
     """Modified Kneser-Ney n-grams of TEXT into ARPA (compressed if it ends in .gz)."""
-    from kernelam.lm.arpa import write_arpa
     from kernelam.lm.kneser_ney import estimate
     from kernelam.lm.text import read_vocabulary
-    from kernelam.progress import say
 
     vocabulary = None if vocab is None else read_vocabulary(vocab)
-    model = estimate(text, order, vocabulary=vocabulary, unk=unk, keep_unk=keep_unk, skip_first_field=skip_first_field)
+    _write(
+        arpa,
+        estimate(text, order, vocabulary=vocabulary, unk=unk, keep_unk=keep_unk, skip_first_field=skip_first_field),
+    )
+
+
+def _write(arpa: Path, model: "ArpaModel") -> None:
+    from kernelam.lm.arpa import write_arpa
+    from kernelam.progress import say
+
     write_arpa(arpa, model)
     say(f"{arpa}: " + ", ".join(f"{len(level)} {n}-grams" for n, level in enumerate(model.levels, 1)))
+
+
+@command.command()
+@click.option("--threshold", type=NOT_NEGATIVE, required=True, help="A share of the perplexity, e.g. 1e-8.")
+@click.argument("arpa", type=Path)
+@click.argument("out", type=Path)
+def prune(threshold: float, arpa: Path, out: Path) -> None:
+    """Write ARPA to OUT without the n-grams whose loss raises perplexity by less than --threshold (entropy pruning)."""
+    from kernelam.lm.arpa import read_arpa
+    from kernelam.lm.pruning import pruned
+
+    _write(out, pruned(read_arpa(arpa), threshold))
+
+
+@command.command()
+@click.option("--weights", help="One for each of ARPAS, e.g. '0.7 0.3'.")
+@click.option("--tune", type=Path, help="A text: the weights are those under which it is most probable.")
+@click.option("--unk", default="<UNK>", help="The models' unknown word, which takes no part in --tune.")
+@SKIP
+@click.option("--output", type=Path, required=True, help="The model that is made.")
+@click.argument("arpas", type=Path, nargs=-1, required=True)
+def interpolate(
+    weights: str | None, tune: Path | None, unk: str, skip_first_field: bool, output: Path, arpas: tuple[Path, ...]
+) -> None:
+    """The weighted mean of ARPAS as one model."""
+    from kernelam.errors import KernelamError
+    from kernelam.lm.arpa import read_arpa
+    from kernelam.lm.mixing import mixed, tuned_weights
+    from kernelam.progress import say
+
+    if (weights is None) == (tune is None):
+        raise KernelamError("either --weights or --tune is needed")
+    models = [read_arpa(arpa) for arpa in arpas]
+    if tune is not None:
+        values = tuned_weights(models, tune, unk, skip_first_field)
+        say(f"weights {' '.join(f'{value:.4f}' for value in values)}")
+    else:
+        values = numbers(float, weights or "")
+    _write(output, mixed(models, values))
 
 
 @command.command()

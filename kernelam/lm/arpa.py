@@ -15,7 +15,6 @@ p(w | h) is the n-gram's own value where h w is listed, else backoff(h) p(w | h 
 is not given is 1.
 """
 
-import math
 import re
 from array import array
 from collections.abc import Iterator, Sequence
@@ -78,38 +77,48 @@ class ArpaModel:
         row = np.minimum(np.searchsorted(listed, key), len(listed) - 1)
         return np.where(listed[row] == key, row, -1)
 
-    def _row(self, ids: Sequence[int]) -> int:
-        row = np.zeros(1, np.int64)
-        for n, word in enumerate(ids, 1):
-            row = self.find(n, row, np.array([word]))
-        return int(row[0])
+    def columns(self, n: int, rows: Ints | None = None) -> list[Ints]:
+        """The first words of the n-grams, or of those in `rows`; the second words; …"""
+        rows = np.arange(len(self.levels[n - 1])) if rows is None else rows
+        columns: list[Ints] = []
+        for m in range(n, 0, -1):
+            rows, last = np.divmod(self.levels[m - 1].key[rows], len(self.words))
+            columns.insert(0, last)
+        return columns
+
+    def rows(self, columns: Sequence[Ints]) -> Ints:
+        """Rows of the n-grams with these first, second, … words; -1 where there is none."""
+        found = np.zeros(len(columns[0]), np.int64)
+        for n, column in enumerate(columns, 1):
+            found = self.find(n, found, column)
+        return found
+
+    def log10_probs(self, columns: Sequence[Ints]) -> NDArray[np.float64]:
+        """log10 p(word | history) of the words of the last column after those of the columns before, row by row.
+
+        A word that the model lacks is -1: of probability 0 itself, and no history goes back beyond it.
+        """
+        word = columns[-1]
+        total = np.where(word >= 0, self.levels[0].log10_prob[word], -np.inf)
+        for length in range(1, min(len(columns), self.order)):
+            history = self.rows(columns[-1 - length : -1])
+            listed = self.find(length + 1, history, word)
+            backoff = np.where(history >= 0, self.levels[length - 1].log10_backoff[history], 0.0)
+            total = np.where(listed >= 0, self.levels[length].log10_prob[listed], total + backoff)
+        return total
 
     def log10_prob(self, history: Sequence[str], word: str) -> float:
         """log10 p(word | history); -inf for a word that the model does not have."""
-        if word not in self.index:
-            return -math.inf
-        start = max(len(history) - self.order + 1, 0)
-        ids = [self.index.get(w, -1) for w in (*history[start:], word)]
-        total = 0.0
-        for n in range(len(ids), 1, -1):
-            row, context = self._row(ids[-n:]), self._row(ids[-n:-1])
-            if row >= 0:
-                return total + float(self.levels[n - 1].log10_prob[row])
-            if context >= 0:
-                total += float(self.levels[n - 2].log10_backoff[context])
-        return total + float(self.levels[0].log10_prob[ids[-1]])
+        return float(self.log10_probs([np.array([self.index.get(w, -1)]) for w in (*history, word)])[0])
 
     def ngrams(self, n: int) -> Iterator[tuple[tuple[str, ...], float, float]]:
         """Words, log10 probability and log10 backoff of every n-gram."""
         level, block = self.levels[n - 1], 1 << 16
         for start in range(0, len(level), block):
             rows = np.arange(start, min(start + block, len(level)))
-            columns: list[list[str]] = []
             prob, backoff = level.log10_prob[rows].tolist(), level.log10_backoff[rows].tolist()
-            for m in range(n, 0, -1):
-                rows, last = np.divmod(self.levels[m - 1].key[rows], len(self.words))
-                columns.append([self.words[i] for i in last.tolist()])
-            yield from zip(zip(*reversed(columns), strict=True), prob, backoff, strict=True)
+            columns = ([self.words[i] for i in column.tolist()] for column in self.columns(n, rows))
+            yield from zip(zip(*columns, strict=True), prob, backoff, strict=True)
 
     def subset(self, keep: Sequence[Mask]) -> "ArpaModel":
         """The n-grams marked in `keep` (a mask a level) whose words and prefixes are marked too, as they are."""
@@ -122,7 +131,14 @@ class ArpaModel:
             kept = mask & kept[prefix] & keep[0][last]
             key = prefix_row[prefix[kept]] * len(words) + word_row[last[kept]]
             levels.append(Level(key, level.log10_prob[kept], level.log10_backoff[kept]))
-        return ArpaModel(words, levels)
+        return ArpaModel(words, _used(levels))
+
+
+def _used(levels: list[Level]) -> list[Level]:
+    """Without the highest orders if they have no n-gram."""
+    while len(levels) > 1 and not len(levels[-1]):
+        levels = levels[:-1]
+    return levels
 
 
 def write_arpa(path: str | Path, model: ArpaModel) -> None:
@@ -156,7 +172,7 @@ def read_arpa(path: str | Path) -> ArpaModel:
             model.__post_init__()
         section.add_to(model)
     _expect(path, line, b"\\end\\")
-    return model
+    return ArpaModel(words, _used(model.levels))
 
 
 Source = Iterator[tuple[int, list[bytes]]]
@@ -245,9 +261,7 @@ class _Section:
         self.check(~np.isfinite(prob) | (prob > 0), "the log10 probability is not a finite number below or at 0")
         self.check(~np.isfinite(backoff), "the log10 backoff is not finite")
         ids = np.array(self.ids, np.int64).reshape(-1, self.n)
-        row = np.zeros(len(ids), np.int64)
-        for n in range(1, self.n):
-            row = model.find(n, row, ids[:, n - 1])
+        row = model.rows(list(ids.T[:-1])) if self.n > 1 else np.zeros(len(ids), np.int64)
         self.check(row < 0, f"the first {self.n - 1} words are not among the {self.n - 1}-grams")
         key = row * len(model.words) + ids[:, -1]
         order = np.argsort(key, kind="stable")

@@ -47,6 +47,22 @@ def perplexity(model: ArpaModel, text: str | Path, *, unk: str = "<UNK>", skip_f
 
     In the histories of the words after it, it stands as `unk` if the model has that; else it cuts them short.
     """
+    tokens, lines = encoded(model, text, unk, skip_first_field)
+    unknown = model.index.get(unk, -1)
+    scores = log10_probs(model, tokens)
+    event = (tokens != unknown) & (tokens != model.index[BOS])
+    zero = event & (scores <= -99)
+    return Perplexity(
+        sentences=lines,
+        words=len(tokens) - 2 * lines,
+        oovs=int(np.sum(tokens == unknown)),
+        zeroprobs=int(np.sum(zero)),
+        log10_prob=float(np.sum(scores[event & ~zero])),
+    )
+
+
+def encoded(model: ArpaModel, text: str | Path, unk: str, skip_first_field: bool) -> tuple[Ints, int]:
+    """The sentences of `text`, <s> … </s> each, as numbers of words, that of `unk` or -1 for others; and how many."""
     for symbol in (BOS, EOS):
         if symbol not in model.index:
             raise KernelamError(f"the model has no {symbol}: perplexity cannot be computed")
@@ -63,17 +79,7 @@ def perplexity(model: ArpaModel, text: str | Path, *, unk: str = "<UNK>", skip_f
         lines += 1
     if not lines:
         raise KernelamError(f"{text} has no sentences")
-    tokens = np.array(stream, np.int64)
-    scores = log10_probs(model, tokens)
-    event = (tokens != unknown) & (tokens != model.index[BOS])
-    zero = event & (scores <= -99)
-    return Perplexity(
-        sentences=lines,
-        words=len(tokens) - 2 * lines,
-        oovs=int(np.sum(tokens == unknown)),
-        zeroprobs=int(np.sum(zero)),
-        log10_prob=float(np.sum(scores[event & ~zero])),
-    )
+    return np.array(stream, np.int64), lines
 
 
 def log10_probs(model: ArpaModel, tokens: Ints) -> NDArray[np.float64]:
