@@ -40,22 +40,26 @@ score_once() {  # score_once DIR TUNED TESTED OPTIONS…: weights tuned on a set
     done
 }
 
-# From sound to features and from text to language; the functions read `train_cmd` besides.
+# From sound to features and from text to language; the functions read `train_cmd` besides, and `mfcc_config`,
+# conf/mfcc.conf unless it is set.
 
 mfcc_once() {  # mfcc_once SET SOUND: MFCC of data/SET, whose sound is in the folder SOUND, and CMVN statistics
     local features=data/$1/data/raw_mfcc_$1.ark
-    once --in=data/"$1"/{wav.scp,utt2spk} --in="$2" --in=conf/mfcc.conf \
+    once --in=data/"$1"/{wav.scp,utt2spk} --in="$2" --in="${mfcc_config:=conf/mfcc.conf}" \
         --out=data/"$1"/{feats.scp,utt2num_frames,utt2dur,frame_shift} --out="$features" -- \
-        steps/make_mfcc.sh --nj "$nj" --cmd "$train_cmd" "data/$1"
+        steps/make_mfcc.sh --mfcc-config "$mfcc_config" --nj "$nj" --cmd "$train_cmd" "data/$1"
     once --in=data/"$1"/{feats.scp,utt2spk} --in="$features" --out=data/"$1"/cmvn.scp --out="data/$1/data/cmvn_$1.ark" -- \
         steps/compute_cmvn_stats.sh --cmd "$train_cmd" "data/$1"
 }
 
-language_once() {  # language_once ORDER UNKNOWN: data/lang of data/local/dict, data/lang_test with an LM of the training text
-    local lm=data/local/lm/$1gram.arpa.gz
-    once --in=data/local/dict --out=data/lang -- utils/prepare_lang.sh data/local/dict "$2" data/local/lang data/lang
+# language_once ORDER UNKNOWN OPTIONS…: data/lang of data/local/dict, data/lang_test with an LM of the training text
+language_once() {
+    local order=$1 unknown=$2 lm=data/local/lm/$1gram.arpa.gz
+    shift 2
+    once --in=data/local/dict --out=data/lang -- \
+        utils/prepare_lang.sh "$@" data/local/dict "$unknown" data/local/lang data/lang
     once --in=data/train/text --in=data/lang/words.txt --out="$lm" -- \
-        kernelam lm estimate --order "$1" --vocab data/lang/words.txt data/train/text "$lm"
+        kernelam lm estimate --order "$order" --vocab data/lang/words.txt data/train/text "$lm"
     once --in=data/lang --in="$lm" --out=data/lang_test -- utils/format_lm.sh data/lang "$lm" data/lang_test
 }
 

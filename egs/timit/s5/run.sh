@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
-# TIMIT, from Kaldi's own recipe run until its speaker-adapted GMM: its fMLLR features, alignments and graph; a kernel
-# model, a DNN; phone error rates on 39 classes.
+# TIMIT, from sound to phone error rates on 39 classes: GMMs, and the systems of the papers on their labels and features.
 # Usage: ./run.sh --corpus <dir> [options]
-# e.g.: ./run.sh --corpus /kaldi/egs/timit/s5 --nj 4
+# e.g.: ./run.sh --corpus /corpora/LDC93S1 --config papers --device cuda
 # Without --stage, what is current is skipped; with it, everything from that stage on is done again.
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/utils/options.sh"
 
 stage=            # the first stage to run, whether or not its results are current
-stop_stage=9      # the last stage to run
+stop_stage=14     # the last stage to run
 nj=2              # parallel jobs; results do not depend on it
-corpus=           # the folder of the Kaldi experiment: data-fmllr-tri3, exp/tri3_ali, exp/tri3/graph, data/lang
+corpus=           # the folder of LDC93S1, with or without its TIMIT folder
+config=laptop     # sizes of all systems, of conf/<config>.sh: papers, laptop, or lookalike
+units=48          # phones; 49: the glottal stop q is one, as in the 147 states of the papers
+states=phones     # what models tell apart: three states of each phone, or context: those of the decision tree
+frame_shift=10    # milliseconds; may2017 has 5
 device=cpu        # where models are trained: cpu or cuda
 seed=1            # of the models
 
@@ -18,54 +21,96 @@ parse_options "$@"
 usage 0
 [[ -z $corpus ]] || corpus=$(place_of "$corpus")
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
+[[ -n $corpus ]] || die "--corpus is needed: the folder of LDC93S1; local/timit/make_lookalike.sh makes one to try this with"
+[[ -e conf/$config.sh ]] || die "--config is papers, laptop or lookalike, not $config"
+[[ $states == phones || $states == context ]] || die "--states is phones or context, not $states"
+[[ $frame_shift == 5 || $frame_shift == 10 ]] || die "--frame-shift is 5 or 10, not $frame_shift"
 . ./path.sh
 . ./cmd.sh
 . utils/stages.sh
-[[ -n $corpus ]] || die "--corpus is needed: the folder of Kaldi's TIMIT recipe, as README.md describes it"
-graph=$corpus/exp/tri3/graph
-need "$corpus"/{exp/tri3_ali/final.mdl,data/lang/phones.txt} "$graph/HCLG.fst"
-mapfile -t archives < <(cut -d' ' -f2 "$corpus"/data-fmllr-tri3/*/feats.scp | cut -d: -f1 | sort -u | sed "s|^[^/]|$corpus/&|")
+# shellcheck source=conf/laptop.sh
+. "conf/$config.sh"
+# shellcheck disable=SC2034  # read by the stages
+sets=data-fmllr archives=() mfcc_config=conf/mfcc.conf lmwts=(--min-lmwt 1 --max-lmwt 10)
+[[ $frame_shift == 10 ]] || mfcc_config=conf/mfcc_5ms.conf lmwts=(--min-lmwt 2 --max-lmwt 20)
 
-if stage 0 "corpus: data directories, and heldout speakers"; then
-    once --in="$corpus"/data-fmllr-tri3/{train,dev,test} --out=data/{train,heldout,dev,test} -- \
-        local/timit/from_kaldi.sh "$corpus" data
+if stage 0 "corpus: data directories and dictionary"; then
+    once --in="$corpus" --in=local/timit --out=data/local/dict \
+        --out=data/{train,heldout,dev,test}/{wav.scp,text,utt2spk,spk2utt,phones.ctm} -- \
+        local/timit/prepare.sh --units "$units" "$corpus" data
 fi
 
-# Both models see the same inputs and choose from as many learning rates on the same frames.
-train_model() {  # train_model SCRIPT DIR OPTIONS…
-    local script=$1 dir=$2 ali=$corpus/exp/tri3_ali
+if stage 1 "features: MFCC, and CMVN statistics of each speaker"; then
+    for x in train heldout dev test; do mfcc_once $x "$corpus"; done
+fi
+
+if stage 2 "language: words are phones; a trigram of the training transcripts"; then
+    language_once 3 sil --position-dependent-phones false --sil-prob 0 --num-sil-states 3
+fi
+
+if stage 3 "labels: GMMs of phones, of phones in context, with LDA and MLLT, and adapted to speakers"; then
+    gmm_ladder "${gmms[@]}"
+    for x in train heldout; do
+        once --in=exp/tri3_ali_$x --in=data/lang --out=exp/tri3_ali_${x}_phones -- \
+            utils/monophone_ali.sh data/lang exp/tri3_ali_$x exp/tri3_ali_${x}_phones
+    done
+fi
+
+if stage 4 "graphs; features: adapted to each speaker, those of dev and test by decoding them"; then
+    graph=exp/tri3/graph adapted_features --acwt 0.1
+    once --in=data/lang_test --in=exp/tri3_ali_train_phones/{final.mdl,tree} --out=exp/graph_phones -- \
+        utils/mkgraph.sh data/lang_test exp/tri3_ali_train_phones exp/graph_phones
+fi
+
+# shellcheck disable=SC2034  # read by the stages
+if [[ $states == phones ]]; then graph=exp/graph_phones ali=_phones; else graph=exp/tri3/graph ali=; fi
+models=()
+
+system() {  # system NAME SCRIPT OPTIONS…: one of conf/<config>.sh; counted among the models, and trained if `training`
+    local dir=exp/$1 script=$2
     shift 2
-    once --in=data/{train,heldout}/{feats.scp,utt2spk} "${archives[@]/#/--in=}" --in="$ali" \
-        --out="$dir"/{model.safetensors,ali_train_pdf.counts,final.mdl,tree,phones.txt,model.json,epochs.jsonl} -- \
-        "steps/$script" --cmd "$cuda_cmd" --device "$device" --seed "$seed" --splice 5 --schedule halving --metric erll \
-        "$@" data/train data/heldout "$corpus/data/lang" "$ali" "$ali" "$dir"
+    models+=("$dir")
+    ! $training || once --in=data-fmllr/{train,heldout} --in=data/lang --in=exp/tri3_ali_{train,heldout}"$ali" \
+        --out="$dir"/{model.safetensors,ali_train_pdf.counts,final.mdl,tree,phones.txt,model.json} -- \
+        "steps/$script" --cmd "$cuda_cmd" --device "$device" --seed "$seed" --splice 5 "$@" \
+        data-fmllr/train data-fmllr/heldout data/lang exp/tri3_ali_{train,heldout}"$ali" "$dir"
 }
 
-if stage 5 "kernel model: Gaussian random Fourier features"; then
-    train_model train_kernel.sh exp/kernel --num-features 5000 --bottleneck 100 --rates "1 2 4"
-fi
+papers() {  # papers STAGE FUNCTION TITLE: the systems of a function of conf/<config>.sh
+    training=false
+    ! stage "$1" "$3" || training=true
+    "$2"
+}
 
-if stage 6 "DNN: tanh units"; then
-    train_model train_dnn.sh exp/dnn --layers 4 --width 1000 --rates "0.05 0.1 0.2"
-fi
+papers 5 may2017 "may2017: random Fourier features, bottlenecks, feature selection"
+papers 6 networks "the DNNs of may2017 and lu2014, and a stronger one"
+papers 7 lu2014 "lu2014: SAG, blocks, sums, products and compositions of kernels"
+papers 8 chen2016 "chen2016: ridge regression, one class against one"
+papers 9 cho2009 "cho2009: arc-cosine kernels and multilayer kernel machines"
+papers 10 kubo2012 "kubo2012: kernel gradient matching pursuit"
 
-if stage 7 "decode: lattices of dev and test"; then
-    for dir in exp/kernel exp/dnn; do
-        for x in dev test; do
-            decode_once $dir $x --acwt 0.2
-        done
+combination=exp/combination
+if stage 11 "combination: a kernel model and a DNN"; then
+    once --in=data-fmllr/heldout --in=exp/tri3_ali_heldout"$ali" --in="${combined[0]}"/model.{json,safetensors} \
+        --in="${combined[1]}"/model.{json,safetensors} --out=$combination/{model.json,model.safetensors} -- \
+        steps/combine.sh --cmd "$cuda_cmd" --device "$device" data-fmllr/heldout data/lang exp/tri3_ali_heldout"$ali" \
+        "${combined[@]}" $combination
+fi
+models+=("$combination")
+
+if stage 12 "decode: lattices of dev and test"; then
+    for dir in "${models[@]}"; do
+        for x in dev test; do decode_once "$dir" $x --acwt 0.2; done
     done
 fi
 
-if stage 8 "score: 39 classes; weights tuned on dev, applied to test"; then
+if stage 13 "score: 39 classes; weights tuned on dev, applied to test"; then
     mkdir -p data/local
-    cut -f2,3 local/timit/phones.60-48-39.map | sort -u > data/local/phones.48-39.map
-    for dir in exp/kernel exp/dnn; do
-        score_once $dir dev test --min-lmwt 1 --max-lmwt 10 --units data/local/phones.48-39.map
-    done
+    (cut -f2,3 local/timit/phones.60-48-39.map | awk 'NF == 2'; echo q) | sort -u > data/local/phones.map
+    for dir in exp/tri3 "${models[@]}"; do score_once "$dir" dev test "${lmwts[@]}" --units data/local/phones.map; done
 fi
 
-if stage 9 "report"; then
-    kernelam report --title "TIMIT" --baseline exp/dnn --output RESULTS.md exp/kernel exp/dnn
+if stage 14 "report"; then
+    kernelam report --title "TIMIT" --corpus timit --baseline exp/tri3 --output RESULTS.md exp/tri3 "${models[@]}"
     cat RESULTS.md
 fi

@@ -1,0 +1,77 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2034  # read by run.sh
+# The sizes of the papers: days on a GPU. With --units 49 --frame-shift 5 the 147 states and 5 ms of may2017.
+gmms=(1000 2500 15000)
+combined=(exp/gaussian_br exp/dnn_tanh1000_br)
+
+_tricks() {  # _tricks NAME SCRIPT OPTIONS…: no trick, bottleneck, halving by ERLL, both
+    local name=$1
+    shift
+    system "${name}_nt" "$@" --schedule halving
+    system "${name}_b" "$@" --schedule halving --bottleneck 100
+    system "${name}_r" "$@" --schedule halving --metric erll
+    system "${name}_br" "$@" --schedule halving --metric erll --bottleneck 100
+}
+
+may2017() {
+    local kernel
+    for kernel in laplacian gaussian sparse-gaussian; do
+        _tricks $kernel train_kernel.sh --kernel $kernel --num-features 200000 --bandwidth "0.5 1 2" --rates "1 2 4"
+        _tricks ${kernel}_selected train_kernel.sh --kernel $kernel --num-features 200000 --bandwidth "0.5 1 2" \
+            --selection 50 --selection-frames 2000000 --rates "1 2 4"
+    done
+}
+
+networks() {
+    local width depth
+    for width in 1000 2000 4000; do
+        _tricks dnn_tanh$width train_dnn.sh --layers 4 --width $width --rates "0.05 0.1 0.2"
+    done
+    system dnn_sigmoid train_dnn.sh --layers 5 --width 1024 --activation sigmoid --schedule halving --rates "0.1 0.2 0.4"
+    for depth in 1 2 3 4; do
+        for width in 500 1000 2000; do
+            system dnn_rbm${depth}x$width train_dnn.sh --layers $depth --width $width --activation sigmoid \
+                --pretraining rbm --momentum "0.5 0.9" --schedule halving --rates "0.1 0.2 0.4"
+        done
+    done
+    system dnn_relu train_dnn.sh --layers 4 --width 2000 --activation relu --normalise true --pretraining none \
+        --optimiser adamw --l2 0.01 --dropout "0 0.1 0.2 0.3"
+}
+
+lu2014() {
+    local kernel size=(--num-features 200000 --schedule halving --rates "1 2 4")
+    system sag train_kernel.sh --num-features 25000 --optimiser sag --sag-table half --rates "8 16 32"
+    system blocks train_kernel.sh --num-features 200000 --blocks 8 --schedule halving --rates "1 2 4"
+    system sum train_kernel.sh --kernel "laplacian + gaussian" "${size[@]}"
+    system product train_kernel.sh --kernel "laplacian * gaussian" "${size[@]}"
+    for kernel in "pca:50" "pca:100" "pca:360" "fda:100"; do
+        system "composition_${kernel/:/}" train_kernel.sh --kernel "gaussian o $kernel o laplacian#25000" "${size[@]}"
+    done
+}
+
+chen2016() {
+    local scheme count
+    for count in 1000 2000 5000 10000 20000; do
+        for scheme in one-vs-one one-vs-rest; do
+            system ridge_${scheme}_$count train_ridge.sh --scheme $scheme --num-features $count --ridge "0.01 0.1 1 10"
+        done
+    done
+}
+
+cho2009() {
+    local degree layers
+    for degree in 0 1 2; do
+        system arccos$degree train_kernel.sh --kernel arccos$degree --num-features 200000 --schedule halving --rates "1 2 4"
+    done
+    for layers in 1 2 3; do system multilayer$layers train_multilayer.sh --layers $layers; done
+}
+
+kubo2012() {
+    local kernel method
+    system linear train_pursuit.sh --kernel polynomial:1 --method nystrom --basis 440 --first 440 --penalty "0.1 1 10"
+    for kernel in gaussian polynomial:2 polynomial:3; do
+        for method in nystrom joint orthogonal; do
+            system "${method}_${kernel/:/}" train_pursuit.sh --kernel $kernel --method $method --basis 1000 --penalty "0.1 1 10"
+        done
+    done
+}
