@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # TIMIT, from sound to phone error rates on 39 classes: GMMs, and the systems of the papers on their labels and features.
 # Usage: ./run.sh --corpus <dir> [options]
-# e.g.: ./run.sh --corpus /corpora/LDC93S1 --config papers --device cuda
+# e.g.: ./run.sh --corpus /corpora/LDC93S1 --size papers --device cuda
 # Without --stage, what is current is skipped; with it, everything from that stage on is done again.
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/utils/options.sh"
@@ -10,7 +10,7 @@ stage=            # the first stage to run, whether or not its results are curre
 stop_stage=14     # the last stage to run
 nj=2              # parallel jobs; results do not depend on it
 corpus=           # the folder of LDC93S1, with or without its TIMIT folder
-config=laptop     # sizes of all systems, of conf/<config>.sh: papers, laptop, or lookalike
+size=laptop       # of all systems, as conf/<size>.sh has it: papers, laptop, or lookalike
 units=48          # phones; 49: the glottal stop q is one, as in the 147 states of the papers
 states=phones     # what models tell apart: three states of each phone, or context: those of the decision tree
 frame_shift=10    # milliseconds; may2017 has 5
@@ -22,14 +22,14 @@ usage 0
 [[ -z $corpus ]] || corpus=$(place_of "$corpus")
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
 [[ -n $corpus ]] || die "--corpus is needed: the folder of LDC93S1; local/timit/make_lookalike.sh makes one to try this with"
-[[ -e conf/$config.sh ]] || die "--config is papers, laptop or lookalike, not $config"
+[[ -e conf/$size.sh ]] || die "--size is papers, laptop or lookalike, not $size"
 [[ $states == phones || $states == context ]] || die "--states is phones or context, not $states"
 [[ $frame_shift == 5 || $frame_shift == 10 ]] || die "--frame-shift is 5 or 10, not $frame_shift"
 . ./path.sh
 . ./cmd.sh
 . utils/stages.sh
 # shellcheck source=conf/laptop.sh
-. "conf/$config.sh"
+. "conf/$size.sh"
 # shellcheck disable=SC2034  # read by the stages
 sets=data-fmllr archives=() mfcc_config=conf/mfcc.conf lmwts=(--min-lmwt 1 --max-lmwt 10)
 [[ $frame_shift == 10 ]] || mfcc_config=conf/mfcc_5ms.conf lmwts=(--min-lmwt 2 --max-lmwt 20)
@@ -66,7 +66,7 @@ fi
 if [[ $states == phones ]]; then graph=exp/graph_phones ali=_phones; else graph=exp/tri3/graph ali=; fi
 models=()
 
-system() {  # system NAME SCRIPT OPTIONS…: one of conf/<config>.sh; counted among the models, and trained if `training`
+system() {  # system NAME SCRIPT OPTIONS…: one of conf/<size>.sh; counted among the models, and trained if `training`
     local dir=exp/$1 script=$2
     shift 2
     models+=("$dir")
@@ -76,7 +76,7 @@ system() {  # system NAME SCRIPT OPTIONS…: one of conf/<config>.sh; counted am
         data-fmllr/train data-fmllr/heldout data/lang exp/tri3_ali_{train,heldout}"$ali" "$dir"
 }
 
-papers() {  # papers STAGE FUNCTION TITLE: the systems of a function of conf/<config>.sh
+papers() {  # papers STAGE FUNCTION TITLE: the systems of a function of conf/<size>.sh
     training=false
     ! stage "$1" "$3" || training=true
     "$2"
