@@ -115,3 +115,20 @@ def test_what_is_missing_is_listed_and_what_is_wrong_named(root, tmp_path):
         assert done.returncode == 1
         assert f"{bad}" in done.stderr
         assert sentence in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        ((), "--corpus is needed: the folder of LDC93S1"),
+        (("--corpus", "nosuch"), "no such file"),
+        (("--corpus", ".", "--size", "huge"), "--size is papers, laptop or lookalike, not huge"),
+        (("--corpus", ".", "--states", "five"), "--states is phones or context, not five"),
+        (("--corpus", ".", "--frame-shift", "7"), "--frame-shift is 5 or 10, not 7"),
+    ],
+)
+def test_the_recipe_refuses_at_once(root, tmp_path, args, sentence):
+    command = [str(root / "egs/timit/s5/run.sh"), *args]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert sentence in done.stderr

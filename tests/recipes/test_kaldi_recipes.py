@@ -34,10 +34,17 @@ def test_directories_of_timit(corpora, root, tmp_path):
     assert not {line[:5] for line in speakers[0]} & {line[:5] for line in speakers[1] if line}
 
 
-@pytest.mark.parametrize(("recipe", "name"), [("iban", "Kaldi experiment on Iban"), ("timit", "Kaldi's TIMIT recipe")])
+@pytest.mark.parametrize(
+    ("recipe", "name"),
+    [
+        ("iban/s5/run.sh", "Kaldi experiment on Iban"),
+        ("iban/s5/run_gmm.sh", "Kaldi experiment on Iban"),
+        ("timit/s5/run_kaldi.sh", "Kaldi's TIMIT recipe"),
+    ],
+)
 @pytest.mark.parametrize("args", [(), ("--corpus", "nosuch")])
 def test_a_corpus_that_is_not_there(root, tmp_path, recipe, name, args):
-    done = call(root, f"egs/{recipe}/s5/run.sh", *args, cwd=tmp_path)
+    done = call(root, f"egs/{recipe}", *args, cwd=tmp_path)
     assert done.returncode == 1
     assert ("no such file" if args else name) in done.stderr
     assert len(done.stderr.splitlines()) <= 2
