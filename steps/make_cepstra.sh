@@ -18,7 +18,7 @@ src=$1 data=${2%/}
 need "$src/feats.scp" "$src/utt2spk"
 [[ ! $data -ef $src ]] || die "$data has the filterbanks; make another directory"
 kernelam data copy "$src" "$data"
-rm -f "$data"/feats.scp "$data"/cmvn.scp
+rm -f "$data"/{feats.scp,cmvn.scp,feature_opts}
 $cmd "$data/log/cepstra.log" kernelam features cepstra --num-ceps "$num_ceps" --cepstral-lifter "$cepstral_lifter" \
     --compress "$compress" "$src" "$data" "$data/data/cepstra.ark"
 "$root/steps/compute_cmvn_stats.sh" --cmd "$cmd" "$data"

@@ -21,4 +21,5 @@ kernelam data copy "$src" "$data"
 rm -f "$data"/feats.scp "$data"/cmvn.scp
 $cmd "$logdir/make_fmllr_feats_$(basename "$data").log" kernelam features processed \
     ${transform_dir:+--transform-dir "$transform_dir"} "$gmm" "$src" "$data" "$dir/fmllr_$(basename "$data").ark"
+[[ -z $transform_dir || ! -e $data/feature_opts ]] || echo "fmllr $(readlink -f "$gmm")" >> "$data/feature_opts"
 echo "$0: made features of $(wc -l < "$data/feats.scp") utterances of $data" >&2

@@ -31,6 +31,7 @@ alone_in "$dir"
 rm -rf "$dir"/final.mdl "$dir"/model.json "$dir"/num_jobs "$dir"/ali.*.gz "$dir"/split*utt
 kernelam data split --per-utt --dest "$dir" "$data" "$nj"
 echo "$nj" > "$dir/num_jobs"
+keep_feature_opts "$data" "$dir"
 
 $cmd "$dir/log/init.log" kernelam gmm init --cmvn-opts "$cmvn_opts" --delta-order "$delta_order" "$data" "$lang" "$dir"
 # While variances are those of all frames, a frame goes to the nearest mean. Otherwise what resembles neither speech nor

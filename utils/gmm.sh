@@ -30,6 +30,7 @@ begin_gmm() {  # begin_gmm: <num-leaves> <tot-gauss> <data> <lang> <ali> <exp> a
     kernelam data split --per-utt --dest "$dir" "$data" "$nj"
     echo "$nj" > "$dir/num_jobs"
     cp "$lang/phones.txt" "$dir"
+    keep_feature_opts "$data" "$dir"
     if [[ -e $ali/cmvn_opts ]]; then cp "$ali/cmvn_opts" "$dir"; else echo > "$dir/cmvn_opts"; fi
 }
 

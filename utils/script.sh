@@ -9,8 +9,8 @@
 #   set -- "${args[@]}"    # $1, $2, … are now the arguments
 #
 # It gives `root` (the toolkit's folder, wherever the script is called from), alone_in, jobs_of, speaker_jobs, publish,
-# publish_lattices, keep_logs and warnings, and parse_options, die, need and cores of options.sh. The environment of
-# path.sh comes last: --help and mistakes are answered before anything is installed.
+# publish_lattices, keep_feature_opts, keep_logs and warnings, and parse_options, die, need and cores of options.sh. The
+# environment of path.sh comes last: --help and mistakes are answered before anything is installed.
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd -P)
 case " $* " in *" --help "* | *" -h "*) ;; *) echo "$0$(printf ' %q' "$@")" >&2 ;; esac
 . "$root/utils/options.sh"
@@ -40,6 +40,11 @@ alone_in() {  # alone_in DIR: wait until no other script works in DIR; this one 
         flock "$handle"
     fi
     export KERNELAM_ALONE_IN=$1
+}
+
+keep_feature_opts() {  # keep_feature_opts DATA DIR: how the features of DATA were made, if it is known, beside the model in DIR
+    rm -f "$2/feature_opts"
+    [[ ! -e $1/feature_opts ]] || cp "$1/feature_opts" "$2"
 }
 
 publish() {  # publish NEW DIR: what is in NEW moves to DIR

@@ -28,11 +28,12 @@ COMMANDS = {
     "grid": "Run a declared set of experiments.",
     "labels": "Labels of frames: change them, look at how good they are.",
     "lattice": "Best paths, N-best, confidences, word times, oracles of lattices.",
-    "lm": "Estimate and evaluate n-gram models.",
+    "lm": "Estimate, prune, interpolate and evaluate n-gram models.",
     "once": "Run a command unless what it makes is current.",
     "report": "Tables of results of a set of experiments.",
     "score": "Error rates of decoded lattices.",
     "train": "Train acoustic models.",
+    "transcribe": "Words of sound files, with times and confidences.",
     "validate": "Check data directories and archives of likelihoods.",
 }
 

@@ -15,11 +15,11 @@ def command() -> None:
 
 
 def _part(kind: str) -> Callable[..., None]:
-    def make(data: Path, part: Path, config: Path | None, compress: bool) -> None:
+    def make(data: Path, part: Path, config: Path | None, compress: bool, resample: bool) -> None:
         from kernelam.frontend.features import Extractor
         from kernelam.frontend.parts import make_part
 
-        make_part(data, part, Extractor(kind, config), compress=compress)
+        make_part(data, part, Extractor(kind, config), compress=compress, resample=resample)
 
     return make
 
@@ -34,6 +34,7 @@ for _kind in ("mfcc", "fbank"):
                 click.Argument(["part"], type=PATH),
                 click.Option(["--config"], type=PATH, help="A file of Kaldi's options, one --name=value a line."),
                 click.Option(["--compress"], type=bool, default=True, help="One byte a number instead of four."),
+                click.Option(["--resample"], type=bool, default=False, help="Sound of another rate; else an error."),
             ],
             help=f"Write the {_kind} features of DATA into the folder PART.",
         )

@@ -1,6 +1,7 @@
 """The sound of a data directory: wav.scp, with or without segments."""
 
 import io
+import math
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -13,9 +14,11 @@ from kernelam.errors import KernelamError
 from kernelam.kaldi.datadir import DataDir, pick
 from kernelam.kaldi.datatables import Segment
 from kernelam.kaldi.pipes import is_pipe, output_of
+from kernelam.progress import warn
 
 Samples = NDArray[np.float32]
 
+ZEROS = 24  # of the filter that resamples
 MAX_OVERSHOOT = 0.5  # a segment may end so many seconds behind its recording and is cut, as in Kaldi
 
 # libsndfile reads what is there of a WAV file, and says in its log that more should be. A program that writes into a
@@ -25,11 +28,12 @@ _UNKNOWN_SIZE = 0x7FF00000
 
 
 def utterances(
-    data: str | Path, *, rate: float | None = None, pipes: bool = True
+    data: str | Path, *, rate: float | None = None, resample: bool = False, pipes: bool = True
 ) -> Iterator[tuple[str, Samples, float]]:
     """Utterance, samples in the scale of 16-bit integers, sampling rate; in the order of utt2spk.
 
-    A recording of another rate than `rate` is an error. `pipes` allows wav.scp to run commands.
+    A recording of another rate than `rate` is an error, or, with `resample`, brought to it and named. `pipes` allows
+    wav.scp to run commands.
     """
     directory = DataDir(data)
     wav = directory.path / "wav.scp"
@@ -42,6 +46,9 @@ def utterances(
         if is_pipe(place) and not pipes:
             raise KernelamError(f"{where} is a command, and commands are not allowed here")
         sound, own_rate = _read(place, where)
+        if rate is not None and own_rate != rate and resample:
+            warn(f"{where} is sampled at {own_rate:g} Hz, and resampled to {rate:g}")
+            return resampled(_channel(sound, channels.get(name), where), int(own_rate), int(rate)), rate
         if rate is not None and own_rate != rate:
             raise KernelamError(
                 f"{where} is sampled at {own_rate:g} Hz, but the configuration says --sample-frequency={rate:g};"
@@ -102,6 +109,22 @@ def _channel(sound: NDArray[np.float32], file_and_channel: tuple[str, str] | Non
     if index >= count:
         raise KernelamError(f"{where} has {count} channels, but reco2file_and_channel asks for {file_and_channel[1]}")
     return np.ascontiguousarray(sound[:, index])
+
+
+def resampled(samples: Samples, old: int, new: int) -> Samples:
+    """The sound at another rate, without what lies above half of the lower one, by a sinc of ZEROS zeros a side."""
+    up, down = new // math.gcd(old, new), old // math.gcd(old, new)
+    band = min(1.0, up / down)
+    half = math.ceil(ZEROS / band)
+    around = np.lib.stride_tricks.sliding_window_view(np.pad(samples, (half, half + 1)), 2 * half + 1)
+    result = np.empty(-(-len(samples) * up // down), np.float32)
+    for phase in range(up):  # every so manyth sample lies alike between two of the old ones
+        whole, part = divmod(phase * down, up)
+        t = np.arange(-half, half + 1) - part / up
+        taps = band * np.sinc(band * t) * np.cos(0.5 * np.pi * t / (half + 1)) ** 2
+        own = result[phase::up]
+        own[:] = (around[whole::down] @ taps.astype(np.float32))[: len(own)]
+    return result
 
 
 def cut(samples: Samples, rate: float, segment: Segment, where: str) -> Samples:

@@ -44,6 +44,7 @@ class Extractor:
     """samples → frames × dimensions, float32. `kind` is "mfcc" or "fbank", `config` a file.
 
     Dither, 0 unless the file sets it, is the same noise for all utterances and in every run: results repeat.
+    `description` is kind and options in a line.
     """
 
     def __init__(self, kind: str, config: str | Path | None = None) -> None:
@@ -55,8 +56,9 @@ class Extractor:
         }[kind]
         self._options = options()
         self._options.frame_opts.dither = 0.0
+        self.description = kind
         if config is not None:
-            _configure(self._options, kind, config)
+            self.description = " ".join([kind, *_configure(self._options, kind, config)])
         _check(self._options, kind, config or f"the {kind} configuration")
         self._dither, self._options.frame_opts.dither = float(self._options.frame_opts.dither), 0.0
         self.rate = float(self._options.frame_opts.samp_freq)
@@ -75,7 +77,9 @@ class Extractor:
         return np.stack(frames) if frames else np.zeros((0, computer.dim), np.float32)
 
 
-def _configure(options: Any, kind: str, config: str | Path) -> None:
+def _configure(options: Any, kind: str, config: str | Path) -> list[str]:
+    """Set what the file says; what it says, without comments."""
+    said = []
     for number, line in enumerate(lines(config), 1):
         text = line.partition("#")[0].strip()
         if not text:
@@ -92,6 +96,8 @@ def _configure(options: Any, kind: str, config: str | Path) -> None:
         target = getattr(options, group) if group else options
         kept = getattr(target, attribute)
         setattr(target, attribute, _value(value.strip() if equals else "true", type(kept), f"{where}: {name}"))
+        said.append(f"{name}={value.strip() if equals else 'true'}")
+    return said
 
 
 def _value(text: str, kind: type, where: str) -> Any:

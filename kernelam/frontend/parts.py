@@ -1,6 +1,6 @@
 """Features of a data directory: each job makes a part, and the parts merge to the same bytes however many they were.
 
-A part is a folder with feats.ark, feats.scp, utt2dur and frame_shift.
+A part is a folder with feats.ark, feats.scp, utt2dur, frame_shift and feature_opts, which has kind and options.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,12 +17,14 @@ from kernelam.kaldi.tables import lines, read_table
 from kernelam.progress import progress
 
 
-def make_part(data: str | Path, part: str | Path, extract: Extractor, *, compress: bool) -> None:
+def make_part(
+    data: str | Path, part: str | Path, extract: Extractor, *, compress: bool, resample: bool = False
+) -> None:
     """The features of every utterance of `data`, into the folder `part`."""
     part = Path(part)
     durations: dict[str, str] = {}
     with ArkWriter(part / "feats.ark", part / "feats.scp", compress=compress) as writer:
-        sounds = utterances(data, rate=extract.rate)
+        sounds = utterances(data, rate=extract.rate, resample=resample)
         for utt, samples, rate in progress(sounds, "features", total=len(DataDir(data).utts)):
             feats = extract(samples)
             if len(feats) == 0:
@@ -33,22 +35,25 @@ def make_part(data: str | Path, part: str | Path, extract: Extractor, *, compres
             writer.write(utt, feats)
             durations[utt] = f"{len(samples) / rate:.7g}"
         writer.flush()
-        _write_tables(part, {"utt2dur": durations, "frame_shift": {f"{extract.frame_shift:g}": ""}})
+        constants = {"frame_shift": {f"{extract.frame_shift:g}": ""}, "feature_opts": {extract.description: ""}}
+        _write_tables(part, {"utt2dur": durations, **constants})
 
 
 def merge_parts(data: str | Path, ark_path: str | Path, parts: Sequence[str | Path], *, utt2num_frames: bool) -> None:
-    """The parts as one archive, and in `data` utt2num_frames, utt2dur, frame_shift and, last of all, feats.scp."""
+    """The parts as one archive; in `data` utt2num_frames, utt2dur, frame_shift, feature_opts and, last, feats.scp."""
     directory = DataDir(data)
     found: dict[str, MatrixScp] = {}
     durations: dict[str, str] = {}
-    shifts: set[str] = set()
+    constants: dict[str, set[str]] = {"frame_shift": set(), "feature_opts": set()}
     for part in map(Path, parts):
         scp = MatrixScp(part / "feats.scp")
         found.update(dict.fromkeys(scp, scp))
         durations.update(read_table(part / "utt2dur"))
-        shifts.update(lines(part / "frame_shift"))
-    if len(shifts) != 1:
-        raise KernelamError(f"the parts of {data} have different frame shifts: {' '.join(sorted(shifts))}")
+        for name, values in constants.items():
+            values.update(lines(part / name))
+    for name, values in constants.items():
+        if len(values) != 1:
+            raise KernelamError(f"the parts of {data} differ in {name}: {', '.join(sorted(values))}")
     dims = {scp.dim for scp in found.values()}
     if len(dims) != 1:
         raise KernelamError(f"the parts of {data} have different dimensions: {' '.join(map(str, sorted(dims)))}")
@@ -59,7 +64,8 @@ def merge_parts(data: str | Path, ark_path: str | Path, parts: Sequence[str | Pa
     with ArkWriter(ark_path, directory.path / "feats.scp") as writer:
         for utt in utts:
             writer.write_record(utt, found[utt].record(utt))
-        tables = {"utt2dur": {utt: durations[utt] for utt in utts}, "frame_shift": {shifts.pop(): ""}}
+        tables = {"utt2dur": {utt: durations[utt] for utt in utts}}
+        tables |= {name: dict.fromkeys(values, "") for name, values in constants.items()}
         if utt2num_frames:
             tables["utt2num_frames"] = {utt: str(found[utt].num_frames(utt)) for utt in utts}
         writer.flush()

@@ -14,7 +14,7 @@ from kernelam.kaldi.datatables import RECO, SPK, TABLES, UTT, Segment, fixing, p
 from kernelam.kaldi.tables import read_table, write_table
 
 T = TypeVar("T")
-CONSTANTS = ("frame_shift", "glm")  # files about the whole set, copied as they are
+CONSTANTS = ("frame_shift", "feature_opts", "glm")  # files about the whole set, copied as they are
 
 
 def check_speaker_order(path: Path, utt2spk: Mapping[str, str]) -> None:

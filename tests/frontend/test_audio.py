@@ -8,7 +8,7 @@ import pytest
 import soundfile
 
 from kernelam.errors import KernelamError
-from kernelam.frontend.audio import utterances
+from kernelam.frontend.audio import resampled, utterances
 
 
 def tone(samples: int = 16000, channels: int = 1) -> np.ndarray:
@@ -148,3 +148,26 @@ def test_segment_beyond_the_recording(make_data: MakeData, segment: str) -> None
 def test_segment_of_no_recording(make_data: MakeData) -> None:
     with pytest.raises(KernelamError, match=r"wav\.scp lacks other"):
         list(utterances(make_data({"rec": "{sound}/a.wav"}, {"u": "other 0 1"})))
+
+
+@pytest.mark.parametrize(("old", "new"), [(44100, 16000), (8000, 16000), (48000, 16000), (16000, 8000), (11025, 8000)])
+def test_resampled_tones(old: int, new: int) -> None:
+    """A tone stays the same; one above half of the new rate is gone."""
+    seconds = 0.5
+    before, after = (np.arange(int(seconds * rate)) / rate for rate in (old, new))
+    for hertz in (200, 1234, 0.4 * min(old, new)):
+        made = resampled(np.sin(2 * np.pi * hertz * before).astype(np.float32), old, new)
+        assert len(made) == len(after)
+        inner = slice(new // 20, -new // 20)
+        np.testing.assert_allclose(made[inner], np.sin(2 * np.pi * hertz * after)[inner], atol=2e-3)
+    if old > 1.3 * new:
+        made = resampled(np.sin(2 * np.pi * 0.62 * new * before).astype(np.float32), old, new)
+        assert np.abs(made[new // 20 : -new // 20]).max() < 1e-3
+
+
+def test_sound_of_another_rate_is_resampled_and_named(make_data: MakeData, capsys: pytest.CaptureFixture[str]) -> None:
+    data = make_data({"u": "{sound}/a.wav"})
+    _, samples, rate = next(iter(utterances(data, rate=8000, resample=True)))
+    assert rate == 8000
+    assert len(samples) == -(-len(next(iter(utterances(data)))[1]) // 2)
+    assert "a.wav is sampled at 16000 Hz, and resampled to 8000" in capsys.readouterr().err

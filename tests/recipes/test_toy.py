@@ -33,7 +33,7 @@ $k/utils/mkgraph.sh data/lang_test exp/mono exp/mono/graph
 sets="data/train data/heldout data/lang exp/ali_train exp/ali_heldout"
 common="--splice 2 --search-frames 500 --max-epochs 3 --num-threads 1"
 $k/steps/train_kernel.sh $common --num-features 200 --rates '2 8' $sets exp/kernel
-$k/steps/train_dnn.sh $common --layers 2 --width 32 --rates '0.1 0.4' $sets exp/dnn
+$k/steps/train_dnn.sh $common --layers 2 --width 32 --momentum 0.9 --rates '0.1 0.4' $sets exp/dnn
 for m in mono kernel dnn; do
     $k/steps/decode.sh --nj $nj --acwt 0.2 --scoring-opts "--min-lmwt 1" exp/mono/graph data/dev exp/$m/decode_dev
     $k/steps/decode.sh --nj $nj --acwt 0.2 --scoring-opts "--min-lmwt 1" --tuned-on exp/$m/decode_dev \\
@@ -296,3 +296,35 @@ def test_a_picture_of_an_utterance(copy, shell):
     assert done.returncode == 1
     assert "utterance nobody is not aligned in exp/ali_train" in done.stderr
     assert not (copy / "other.svg").exists()
+
+
+def test_sound_files_are_transcribed(toy, shell, tmp_path):
+    spoken = dict(line.split(" ", 1) for line in (toy / "data/test/text").read_text().splitlines())
+    names = sorted(spoken)[:3]
+    files = " ".join(str(toy / f"wav/{name}.wav") for name in names)
+    done = shell(f"kernelam transcribe --tuned-on exp/kernel/decode_dev exp/kernel exp/mono/graph {files}", toy)
+    assert done.returncode == 0, done.stderr[-2000:]
+    scored = dict(line.partition(" ")[::2] for line in words_of(toy, "kernel"))
+    found = dict(line.partition(" ")[::2] for line in done.stdout.splitlines())
+    assert found.keys() == set(names)
+    assert sum(found[name].split() == scored[name].split() for name in names) >= 2  # CMVN is of a file, not a speaker
+    done = shell(f"kernelam transcribe --times exp/kernel exp/mono/graph {files}", toy)
+    begin, duration, confidence = (float(done.stdout.split()[place]) for place in (2, 3, 5))
+    assert 0 < begin < 1
+    assert 0 < duration < 1
+    assert 0 < confidence <= 1
+
+
+@pytest.mark.parametrize(
+    ("damage", "arguments", "sentence"),
+    [
+        ("true", "exp/kernel exp/mono/graph nosuch.wav", "no such file nosuch.wav"),
+        ("true", "exp/kernel exp/mono/graph data/test/text", "cannot be read as sound"),
+        ("rm exp/kernel/feature_opts", "exp/kernel exp/mono/graph wav/*test000.wav", "is not known"),
+        ("true", "exp/nosuch exp/mono/graph wav/*test000.wav", "no such file exp/nosuch/final.mdl"),
+    ],
+)
+def test_what_cannot_be_transcribed(copy, shell, damage, arguments, sentence):
+    done = shell(f"{damage} && $k/steps/transcribe.sh {arguments}", copy)
+    assert done.returncode == 1
+    assert sentence in done.stderr

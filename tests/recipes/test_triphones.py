@@ -204,3 +204,20 @@ def test_a_speaker_with_little_speech_keeps_its_features(trained, shell):
         "1 of 1 speakers of data/short have less than 500 frames of speech and keep their features as they are"
         in done.stderr
     )
+
+
+def test_sound_files_are_transcribed_by_a_model_on_adapted_features(trained, shell):
+    done = shell(
+        """for x in train dev; do
+            $k/steps/align_fmllr.sh --nj 1 data/$x data/lang exp/tri3 exp/labels_$x
+            $k/steps/make_fmllr_feats.sh --transform-dir exp/labels_$x adapted/$x data/$x exp/tri3
+        done
+        $k/steps/train_kernel.sh --splice 2 --search-frames 500 --max-epochs 2 --num-threads 1 --num-features 200 \\
+            --rates 8 adapted/train adapted/dev data/lang exp/labels_train exp/labels_dev exp/kernel
+        kernelam transcribe exp/kernel exp/tri3/graph wav/e-test000.wav wav/e-test001.wav""",
+        trained,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["e-test000", "e-test001"]
+    assert all(len(line.split()) > 1 for line in done.stdout.splitlines())
+    assert (trained / "exp/kernel/feature_opts").read_text().splitlines()[1] == f"fmllr {trained}/exp/tri3"

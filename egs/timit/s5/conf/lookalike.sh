@@ -20,7 +20,8 @@ networks() {
 
 lu2014() {
     system sag train_kernel.sh --num-features 300 --optimiser sag --rates 16 "${_brief[@]}"
-    system sum train_kernel.sh --kernel "laplacian + gaussian" --num-features 500 --blocks 2 --precondition 16 "${_brief[@]}"
+    system blocks train_kernel.sh --num-features 500 --blocks 2 --precondition 16 "${_brief[@]}"
+    system sum train_kernel.sh --kernel "laplacian + gaussian" --num-features 500 --precondition 16 "${_brief[@]}"
 }
 
 chen2016() { system ridge train_ridge.sh --num-features 300; }
