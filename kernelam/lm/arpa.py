@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from kernelam.errors import KernelamError
 from kernelam.files import replacing
-from kernelam.lm.text import byte_lines, decode
+from kernelam.lm.text import BOS, EOS, byte_lines, decode
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -59,6 +59,12 @@ class ArpaModel:
     @property
     def order(self) -> int:
         return len(self.levels)
+
+    def check_ends(self, what: str) -> None:
+        """`what` cannot be done with a model in which no sentence begins or ends."""
+        for symbol in (BOS, EOS):
+            if symbol not in self.index:
+                raise KernelamError(f"the model has no {symbol}: {what}")
 
     def prefix(self, n: int) -> Ints:
         """Rows, one level down, of the n-grams' prefixes; level 0 has one row, the empty history."""

@@ -22,6 +22,8 @@ def mixed(models: Sequence[ArpaModel], weights: Sequence[float]) -> ArpaModel:
     if len(weights) != len(models) or not all(0 <= weight <= 1 for weight in weights) or abs(sum(weights) - 1) > 1e-6:
         given = " ".join(f"{weight:g}" for weight in weights)
         raise KernelamError(f"{len(models)} models take as many weights, from 0 and with the sum 1, not {given}")
+    for model in models:
+        model.check_ends("it cannot be interpolated")
     inside = sorted({word for model in models for word in model.words} - {BOS, EOS})
     words = [BOS, *inside, EOS]
     union = ArpaModel(words, [])
@@ -55,6 +57,8 @@ def tuned_weights(models: Sequence[ArpaModel], text: str | Path, unk: str, skip_
     """The weights with which the mixture makes `text` most probable, by EM; words that no model has are left out."""
     probs = np.stack([_text_probs(model, text, unk, skip_first_field) for model in models])
     probs = probs[:, probs.sum(axis=0) > 0]
+    if not probs.size:
+        raise KernelamError(f"no word of {text} is in a model")
     weights = np.full(len(models), 1 / len(models))
     for _ in range(MAX_STEPS):
         shares = weights[:, None] * probs

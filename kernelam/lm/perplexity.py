@@ -63,9 +63,7 @@ def perplexity(model: ArpaModel, text: str | Path, *, unk: str = "<UNK>", skip_f
 
 def encoded(model: ArpaModel, text: str | Path, unk: str, skip_first_field: bool) -> tuple[Ints, int]:
     """The sentences of `text`, <s> … </s> each, as numbers of words, that of `unk` or -1 for others; and how many."""
-    for symbol in (BOS, EOS):
-        if symbol not in model.index:
-            raise KernelamError(f"the model has no {symbol}: perplexity cannot be computed")
+    model.check_ends("perplexity cannot be computed")
     index = {word.encode(): i for word, i in model.index.items()}
     for symbol in (BOS, EOS):
         del index[symbol.encode()]  # inside a text they are no words

@@ -95,6 +95,12 @@ def test_nothing_is_lost_at_threshold_zero(model):
             np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
     with pytest.raises(KernelamError, match="a number from 0, not nan"):
         pruned(model, math.nan)
+    endless = model.subset(
+        [np.array([word != "</s>" for word in model.words]), *(np.ones(len(x), bool) for x in model.levels[1:])]
+    )
+    for use in (lambda: pruned(endless, 0.1), lambda: mixed([endless], [1.0])):
+        with pytest.raises(KernelamError, match="the model has no </s>: it cannot be"):
+            use()
 
 
 def test_prefixes_of_what_stays_stay(model):
