@@ -2,7 +2,7 @@
 
 import click
 
-from kernelam.cli.values import POSITIVE
+from kernelam.cli.values import POSITIVE, Number
 from kernelam.errors import KernelamError
 from kernelam.progress import say
 
@@ -76,6 +76,17 @@ def copy(utt_prefix: str, utt_suffix: str, spk_prefix: str, spk_suffix: str, sou
     datachange.copy(
         source, dest, utt_prefix=utt_prefix, utt_suffix=utt_suffix, spk_prefix=spk_prefix, spk_suffix=spk_suffix
     )
+
+
+@command.command()
+@click.argument("factor", type=Number(0.1, 10))
+@click.argument("source")
+@click.argument("dest")
+def perturb_speed(factor: float, source: str, dest: str) -> None:
+    """Make DEST, the speech of SOURCE played FACTOR times as fast."""
+    from kernelam.kaldi import dataspeed
+
+    dataspeed.perturb_speed(source, dest, factor)
 
 
 @command.command()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from kernelam.cli.values import NOT_NEGATIVE, PATH, POSITIVE
+from kernelam.cli.values import NOT_NEGATIVE, PATH, POSITIVE, Number
 
 
 @click.group()
@@ -90,3 +90,15 @@ def processed(transform_dir: Path | None, model: Path, source: Path, data: Path,
 
     pipeline = replace(Pipeline.of_directory(model), fmllr=transform_dir is not None)
     write_features(pipeline.open(source, transform_dir), data, ark, compress=False)
+
+
+@command.command()
+@click.argument("factor", type=Number(0.1, 10))
+@click.argument("file")
+def speed(factor: float, file: str) -> None:
+    """The sound FILE, or - for standard input, played FACTOR times as fast, as WAV on standard output."""
+    import sys
+
+    from kernelam.frontend.audio import played
+
+    played(sys.stdin.buffer if file == "-" else file, factor, sys.stdout.buffer)
