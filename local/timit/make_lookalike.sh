@@ -8,4 +8,4 @@ set -euo pipefail
 pass_on 1 "$@"
 . "$root/path.sh" local/mini/requirements.txt
 export PYTHONPATH=$root:$root/local/mini${PYTHONPATH:+:$PYTHONPATH}
-exec python "$root/local/timit/make_lookalike.py" "$@"
+exec python "$root/local/timit/timit_lookalike.py" "$@"

@@ -7,4 +7,4 @@ set -euo pipefail
 
 pass_on 2 "$@"
 export PYTHONPATH=$root${PYTHONPATH:+:$PYTHONPATH}
-exec python "$root/local/timit/prepare.py" "$@"
+exec python "$root/local/timit/timit_corpus.py" "$@"

@@ -22,7 +22,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
         ("data split data 1 2 3", "takes the arguments DATA NJ, and 2 3 is too much"),
         ("data split --per-utt=yes data 1", "option --per-utt takes no value"),
         ("data split --per-ut data 1", "unknown option --per-ut (did you mean --per-utt?)"),
-        ("data tear data", "there is no command tear; there are combine, copy, fix, split, subset"),
+        ("data tear data", "there is no command tear; there are combine, copy, fix, perturb-speed, split, subset"),
         ("doctor x", "takes no arguments, and x is too much"),
         ("decode --beam wide g m d o", "option --beam takes a number above 0, not 'wide'"),
         ("decode --beam -1 g m d o", "option --beam takes a number above 0, not '-1.0'"),

@@ -200,7 +200,7 @@ def test_features(run: Run, tmp_path: Path, kind: str) -> None:
     assert done.returncode == 0, done.stderr
     assert listing(data) == expected
     calls = (tmp_path / "calls").read_text()
-    name, options = f"raw_{kind}_data", "<--config><data/text><--compress><false>"
+    name, options = f"raw_{kind}_data", "<--config><data/text><--compress><false><--resample><false>"
     for job in (1, 2):
         assert f"<features><{kind}>{options}<{out}/log/{name}/split2utt/{job}><{out}/{name}.parts/{job}>" in calls
     assert calls.endswith(f"<data><{out}/{name}.ark><{out}/{name}.parts/1><{out}/{name}.parts/2>")

@@ -143,6 +143,6 @@ if __name__ == "__main__":
     try:
         main.main(standalone_mode=False)
     except click.UsageError as error:
-        sys.exit(f"make_lookalike.py: {mistake(error)}")
+        sys.exit(f"timit_lookalike.py: {mistake(error)}")
     except (KernelamError, OSError) as error:
-        sys.exit(f"make_lookalike.py: {error}")
+        sys.exit(f"timit_lookalike.py: {error}")

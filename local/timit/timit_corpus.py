@@ -182,6 +182,6 @@ if __name__ == "__main__":
     try:
         main.main(standalone_mode=False)
     except click.UsageError as error:
-        sys.exit(f"prepare.py: {sentence(error)}")
+        sys.exit(f"timit_corpus.py: {sentence(error)}")
     except (KernelamError, OSError) as error:
-        sys.exit(f"prepare.py: {error}")
+        sys.exit(f"timit_corpus.py: {error}")
