@@ -66,6 +66,6 @@ if stage 8 "score: 39 classes; weights tuned on dev, applied to test"; then
 fi
 
 if stage 9 "report"; then
-    kernelam report --title "TIMIT" --baseline exp/dnn --output RESULTS.md exp/kernel exp/dnn
-    cat RESULTS.md
+    kernelam report --title "TIMIT" --baseline exp/dnn --output KALDI.md exp/kernel exp/dnn
+    cat KALDI.md
 fi
