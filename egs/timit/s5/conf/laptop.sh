@@ -24,8 +24,8 @@ networks() {
 }
 
 lu2014() {
-    system sag train_kernel.sh --num-features 2000 --optimiser sag --rates "8 16 32"
-    system blocks train_kernel.sh --num-features 5000 --blocks 4 --precondition 32
+    system sag train_kernel.sh --num-features 2000 --optimiser sag --rates "16 32 64"
+    system blocks train_kernel.sh --num-features 5000 --blocks 4 --precondition 32 --rates "128 256 512"
     system sum train_kernel.sh --kernel "laplacian + gaussian" --num-features 5000 --bottleneck 100 --rates "1 2 4" "${_rule[@]}"
     system product train_kernel.sh --kernel "laplacian * gaussian" --num-features 5000 --bottleneck 100 --rates "1 2 4" "${_rule[@]}"
     system composition train_kernel.sh --kernel "gaussian o pca:100 o laplacian#5000" --num-features 5000 --bottleneck 100 \

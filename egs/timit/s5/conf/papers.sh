@@ -4,28 +4,28 @@
 gmms=(1000 2500 15000)
 combined=(exp/gaussian_br exp/dnn_tanh1000_br)
 
-_tricks() {  # _tricks NAME SCRIPT OPTIONS…: no trick, bottleneck, halving by ERLL, both
-    local name=$1
-    shift
-    system "${name}_nt" "$@" --schedule halving
-    system "${name}_b" "$@" --schedule halving --bottleneck 100
-    system "${name}_r" "$@" --schedule halving --metric erll
-    system "${name}_br" "$@" --schedule halving --metric erll --bottleneck 100
+_tricks() {  # _tricks NAME "RATES" "RATES WITH A BOTTLENECK" SCRIPT OPTIONS…: no trick, bottleneck, halving by ERLL, both
+    local name=$1 whole=(--schedule halving --rates "$2") narrow=(--schedule halving --rates "$3" --bottleneck 100)
+    shift 3
+    system "${name}_nt" "$@" "${whole[@]}"
+    system "${name}_b" "$@" "${narrow[@]}"
+    system "${name}_r" "$@" "${whole[@]}" --metric erll
+    system "${name}_br" "$@" "${narrow[@]}" --metric erll
 }
 
 may2017() {
-    local kernel
+    local kernel size=(--num-features 200000 --bandwidth "0.5 1 2")
     for kernel in laplacian gaussian sparse-gaussian; do
-        _tricks $kernel train_kernel.sh --kernel $kernel --num-features 200000 --bandwidth "0.5 1 2" --rates "1 2 4"
-        _tricks ${kernel}_selected train_kernel.sh --kernel $kernel --num-features 200000 --bandwidth "0.5 1 2" \
-            --selection 50 --selection-frames 2000000 --rates "1 2 4"
+        _tricks $kernel "16 32 64" "1 2 4" train_kernel.sh --kernel $kernel "${size[@]}"
+        _tricks ${kernel}_selected "16 32 64" "1 2 4" train_kernel.sh --kernel $kernel "${size[@]}" \
+            --selection 50 --selection-frames 2000000
     done
 }
 
 networks() {
     local width depth
     for width in 1000 2000 4000; do
-        _tricks dnn_tanh$width train_dnn.sh --layers 4 --width $width --rates "0.05 0.1 0.2"
+        _tricks dnn_tanh$width "0.05 0.1 0.2" "0.05 0.1 0.2" train_dnn.sh --layers 4 --width $width
     done
     system dnn_sigmoid train_dnn.sh --layers 5 --width 1024 --activation sigmoid --schedule halving --rates "0.1 0.2 0.4"
     for depth in 1 2 3 4; do
@@ -39,9 +39,9 @@ networks() {
 }
 
 lu2014() {
-    local kernel size=(--num-features 200000 --schedule halving --rates "1 2 4")
-    system sag train_kernel.sh --num-features 25000 --optimiser sag --sag-table half --rates "8 16 32"
-    system blocks train_kernel.sh --num-features 200000 --blocks 8 --schedule halving --rates "1 2 4"
+    local kernel size=(--num-features 200000 --schedule halving --rates "16 32 64")
+    system sag train_kernel.sh --num-features 25000 --optimiser sag --sag-table half --rates "16 32 64"
+    system blocks train_kernel.sh --num-features 200000 --blocks 8 --schedule halving --rates "16 32 64"
     system sum train_kernel.sh --kernel "laplacian + gaussian" "${size[@]}"
     system product train_kernel.sh --kernel "laplacian * gaussian" "${size[@]}"
     for kernel in "pca:50" "pca:100" "pca:360" "fda:100"; do
@@ -61,7 +61,7 @@ chen2016() {
 cho2009() {
     local degree layers
     for degree in 0 1 2; do
-        system arccos$degree train_kernel.sh --kernel arccos$degree --num-features 200000 --schedule halving --rates "1 2 4"
+        system arccos$degree train_kernel.sh --kernel arccos$degree --num-features 200000 --schedule halving --rates "16 32 64"
     done
     for layers in 1 2 3; do system multilayer$layers train_multilayer.sh --layers $layers; done
 }
