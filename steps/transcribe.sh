@@ -28,15 +28,14 @@ shift 2
 
 need "$model/final.mdl" "$graph/HCLG.fst" "$graph/words.txt" "$@"
 [[ -e $model/feature_opts ]] || die "no such file $model/feature_opts: how the features of $model are made is not known"
-[[ -z $tuned_on ]] || read -r lmwt word_ins_penalty < <(sed -n 's/.*wer_\([0-9.]*\)_\([0-9.-]*\)$/\1 \2/p' "$tuned_on/scoring_kaldi/best_wer")
+[[ -z $tuned_on ]] || need "$tuned_on/scoring_kaldi/best_wer"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 quiet() { "$@" 2> "$work/log" || { cat "$work/log" >&2; die "$1 failed"; }; }
 
-{
-    read -r kind options
-    read -r adapted gmm || true
-} < "$model/feature_opts"
+mapfile -t made < "$model/feature_opts"
+read -r kind options <<< "${made[0]}"
+read -r adapted gmm <<< "${made[1]:-}"
 tr ' ' '\n' <<< "$options" > "$work/$kind.conf"
 data=$work/data
 mkdir "$data"
@@ -51,7 +50,7 @@ LC_ALL=C sort -o "$data/wav.scp" "$data/wav.scp"
 LC_ALL=C sort -o "$data/utt2spk" "$data/utt2spk"
 cp "$data/utt2spk" "$data/spk2utt"
 quiet "$root/steps/make_$kind.sh" --cmd "$cmd" --nj "$nj" --resample true --"${kind}"-config "$work/$kind.conf" "$data"
-grep -h '^warning: ' "$data"/log/*.log >&2 || true
+warnings "$data"/log/make_*.log
 quiet "$root/steps/compute_cmvn_stats.sh" --cmd "$cmd" "$data"
 if [[ $adapted == fmllr ]]; then
     need "$gmm/final.mdl" "$gmm/graph/HCLG.fst"
@@ -63,7 +62,7 @@ if [[ $adapted == fmllr ]]; then
 fi
 quiet kernelam decode --acwt "$acwt" --beam "$beam" --lattice-beam "$lattice_beam" --max-active "$max_active" \
     --device "$device" "$graph" "$model" "$data" "$work/lat.gz"
-quiet kernelam lattice ctm --lmwt "$lmwt" --word-ins-penalty "$word_ins_penalty" --words "$graph/words.txt" \
+quiet kernelam lattice ctm --lmwt "$lmwt" --word-ins-penalty "$word_ins_penalty" ${tuned_on:+--tuned-on "$tuned_on"} --words "$graph/words.txt" \
     --frame-shift "$(< "$data/frame_shift")" --output "$work/ctm" "$model" "$graph" "$work/lat.gz"
 if $times; then
     cat "$work/ctm"

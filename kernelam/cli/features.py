@@ -101,4 +101,5 @@ def speed(factor: float, file: str) -> None:
 
     from kernelam.frontend.audio import played
 
-    played(sys.stdin.buffer if file == "-" else file, factor, sys.stdout.buffer)
+    place, where = (sys.stdin.buffer.read(), "standard input") if file == "-" else (file, file)
+    sys.stdout.buffer.write(played(place, where, factor))

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from functools import wraps
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -33,14 +34,27 @@ def command() -> None:
 
 
 def _weighted(function: Command) -> Command:
+    """With the options lmwt and wip, or those of --tuned-on, and words."""
+
+    @wraps(function)
+    def called(tuned_on: Path | None, lmwt: float, wip: float, **rest: Any) -> Any:
+        if tuned_on is not None:
+            from kernelam.scoring.directory import read_weights
+
+            weights = read_weights(tuned_on)
+            lmwt, wip = weights.lmwt, weights.wip
+        return function(lmwt=lmwt, wip=wip, **rest)
+
     options = (
+        click.option("--tuned-on", type=PATH, help="A scored decode directory whose LM weight and penalty are used."),
         click.option("--lmwt", type=click.FloatRange(0, min_open=True), default=10.0, help="LM weight."),
         click.option("--word-ins-penalty", "wip", default=0.0, help="Word insertion penalty."),
         click.option("--words", type=PATH, help="words.txt; without, words are numbers."),
     )
+    decorated: Command = called
     for option in reversed(options):
-        function = option(function)
-    return function
+        decorated = option(decorated)
+    return decorated
 
 
 def _writing(output: Path | None) -> AbstractContextManager[IO[bytes]]:

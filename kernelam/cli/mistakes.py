@@ -1,9 +1,24 @@
 """Mistakes on the command line, in the words that utils/options.sh has for them."""
 
 import re
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
+
+from kernelam.errors import KernelamError
+
+
+def run(command: click.Command) -> None:
+    """Call the command of a script of local/ with its arguments; an error is a sentence and exit status 1."""
+    name = Path(sys.argv[0]).name
+    try:
+        command.main(standalone_mode=False)
+    except click.UsageError as error:
+        sys.exit(f"{name}: {sentence(error)}")
+    except (KernelamError, OSError) as error:
+        sys.exit(f"{name}: {error}")
 
 
 def sentence(error: click.UsageError) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,15 +66,16 @@ def utterances(
         yield utt, samples, own_rate
 
 
-def _read(place: str, where: str) -> tuple[NDArray[np.float32], float]:
-    """Samples × channels and the rate of a file or of the output of a command."""
+def _read(place: str | bytes, where: str) -> tuple[NDArray[np.float32], float]:
+    """Samples × channels and the rate of a file, of the output of a command, or of what a file contains."""
     import soundfile
 
-    source: str | io.BytesIO = place
-    if is_pipe(place):
-        content = output_of(place, where)
+    source: str | io.BytesIO
+    if isinstance(place, bytes) or is_pipe(place):
+        content = place if isinstance(place, bytes) else output_of(place, where)
         source, size = io.BytesIO(content), len(content)
     elif Path(place).is_file():
+        source = place
         size = Path(place).stat().st_size
     else:
         raise KernelamError(f"{where}: no such file")
@@ -129,21 +129,16 @@ def resampled(samples: Samples, old: int, new: int) -> Samples:
     return result
 
 
-def played(source: str | IO[bytes], factor: float, out: IO[bytes]) -> None:
-    """Write the sound `source`, played `factor` times as fast, to `out` as WAV of 16 bits."""
+def played(place: str | bytes, where: str, factor: float) -> bytes:
+    """The sound of a file, or of what one contains, `factor` times as fast, as WAV of 16 bits."""
     import soundfile
 
-    name = source if isinstance(source, str) else "standard input"
-    try:
-        sound, rate = soundfile.read(source if isinstance(source, str) else io.BytesIO(source.read()), always_2d=True)
-    except (soundfile.SoundFileError, OSError) as error:
-        raise KernelamError(f"{name} cannot be read as sound: {error}") from None
+    sound, rate = _read(place, where)
     ratio = Fraction(factor).limit_denominator(1000)
-    old, new = ratio.numerator, ratio.denominator
-    columns = [resampled(column.astype(np.float32), old, new) for column in sound.T]
+    columns = [resampled(column, ratio.numerator, ratio.denominator) for column in sound.T]
     whole = io.BytesIO()
-    soundfile.write(whole, np.clip(np.stack(columns, axis=1), -1, 1), rate, "PCM_16", format="WAV")
-    out.write(whole.getbuffer())
+    soundfile.write(whole, np.clip(np.stack(columns, axis=1) / 32768, -1, 1), int(rate), "PCM_16", format="WAV")
+    return whole.getvalue()
 
 
 def cut(samples: Samples, rate: float, segment: Segment, where: str) -> Samples:

@@ -5,7 +5,6 @@ import hashlib
 import io
 import json
 import signal
-import sys
 import wave
 from collections import defaultdict
 from contextlib import ExitStack
@@ -22,7 +21,7 @@ from lexicon import PhoneMap, Pronunciation, Pronunciations, Segment, dict_files
 from plan import UTTERANCES, Sentences, Utterance, make_plan, read_speakers
 from processes import each_alone
 
-from kernelam.cli.mistakes import sentence
+from kernelam.cli.mistakes import run
 from kernelam.errors import KernelamError
 from kernelam.files import replacing
 from kernelam.progress import progress, say
@@ -238,9 +237,4 @@ def main(nj: int, seed: int, corpus: Path, data: Path) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a file-size limit shall be an error, not a death
-    try:
-        main.main(standalone_mode=False)
-    except click.UsageError as error:
-        sys.exit(f"make_corpus.py: {sentence(error)}")
-    except (KernelamError, OSError) as error:
-        sys.exit(f"make_corpus.py: {error}")
+    run(main)

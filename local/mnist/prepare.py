@@ -4,7 +4,6 @@
 So every step of the toolkit that takes features and alignments takes images; a word error rate is an error rate.
 """
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import numpy as np
 from idx import read_cifar, read_mnist
 from lookalikes import Set
 
-from kernelam.cli.mistakes import sentence
+from kernelam.cli.mistakes import run
 from kernelam.errors import KernelamError
 from kernelam.files import replacing
 from kernelam.hmm.topology import Topology
@@ -118,9 +117,4 @@ def main(task: str, corpus: Path, binary: bool, data: Path, ali: Path) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main.main(standalone_mode=False)
-    except click.UsageError as error:
-        sys.exit(f"prepare.py: {sentence(error)}")
-    except (KernelamError, OSError) as error:
-        sys.exit(f"prepare.py: {error}")
+    run(main)

@@ -7,7 +7,6 @@ are left out. Words are phones: 48, or 49 with the glottal stop q, which is othe
 """
 
 import difflib
-import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import click
 
-from kernelam.cli.mistakes import sentence
+from kernelam.cli.mistakes import run
 from kernelam.errors import KernelamError
 from kernelam.files import replacing
 from kernelam.kaldi.datawrite import Spoken, write_data_dir
@@ -179,9 +178,4 @@ def main(units: str, corpus: Path, data: Path) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main.main(standalone_mode=False)
-    except click.UsageError as error:
-        sys.exit(f"timit_corpus.py: {sentence(error)}")
-    except (KernelamError, OSError) as error:
-        sys.exit(f"timit_corpus.py: {error}")
+    run(main)

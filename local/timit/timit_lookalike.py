@@ -5,7 +5,6 @@ Voices and sentences are those of the mini corpus, made by espeak-ng; phones hav
 and a glottal stop before a vowel that begins a sentence. Speakers of dev and test have the names of TIMIT's own.
 """
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,8 +17,7 @@ from lexicon import PhoneMap
 from plan import Sentences, read_speakers
 from processes import each_alone
 
-from kernelam.cli.mistakes import sentence as mistake
-from kernelam.errors import KernelamError
+from kernelam.cli.mistakes import run
 from kernelam.files import replacing
 from kernelam.progress import progress, say
 
@@ -140,9 +138,4 @@ def main(nj: int, speakers: int, corpus: Path) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main.main(standalone_mode=False)
-    except click.UsageError as error:
-        sys.exit(f"timit_lookalike.py: {mistake(error)}")
-    except (KernelamError, OSError) as error:
-        sys.exit(f"timit_lookalike.py: {error}")
+    run(main)

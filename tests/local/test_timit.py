@@ -15,8 +15,8 @@ def listed(root: Path, name: str) -> list[str]:
 
 
 def write_corpus(folder: Path, root: Path, upper: bool = False, train: int = 462, others: int = 94) -> Path:
-    """The names of the whole corpus; speakers other than those of the lists are made up."""
-    speakers = {"train": [f"{'fm'[n % 2]}tr{n // 26:02x}{n % 26}"[:8] for n in range(train)]}
+    """The names of the whole corpus; speakers other than those of the lists are made up, of five letters as all."""
+    speakers = {"train": [f"{'fm'[n % 2]}{n:03}0" for n in range(train)]}
     speakers["test"] = [*listed(root, "dev"), *listed(root, "test"), *(f"mxx{n:02}" for n in range(others))]
     for part, names in speakers.items():
         for number, speaker in enumerate(names):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_results import DNN, GMM, experiment
+from small_experiments import DNN, GMM, experiment
 
 from kernelam.errors import KernelamError
 from kernelam.report.layouts import Layouts

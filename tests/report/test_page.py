@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from chromium import Chromium
 from safetensors.numpy import save_file
-from test_results import DNN, GMM, PROVENANCE, REFS, UTT2SPK, experiment
+from small_experiments import DNN, GMM, PROVENANCE, REFS, UTT2SPK, experiment
 
 from kernelam.errors import KernelamError
 from kernelam.report.correlations import TITLE, _swept
