@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -22,7 +21,8 @@ class Ridge(PosteriorModel):
     """f(x) = βᵀz(x) of each problem: a pair of classes i < j, positive for i, or a class against the rest.
 
     μ = σ(α f + γ) is the probability of the first class (eq. 6, where γ is called β). One-vs-one couples these
-    (eq. 7); one-vs-rest normalises them. `classes` are those that had frames enough to be set against others; any other
+    (eq. 7); one-vs-rest normalises them. What comes of it is in the right order and far too flat to be set against a
+    language model, so p ∝ (coupled)^τ. `classes` are those that had frames enough to be set against others; any other
     one has a fixed probability, its share of the training frames or that of half a frame.
     """
 
@@ -42,9 +42,10 @@ class Ridge(PosteriorModel):
         self.parameters = {"beta": beta.to(self.device)}
         self.calibrate(torch.tensor([2.0, 0.0]).repeat(len(beta), 1))
 
-    def calibrate(self, slopes: Tensor) -> None:
-        """Take α and γ of each problem, problems × 2."""
+    def calibrate(self, slopes: Tensor, temperature: float = 1.0) -> None:
+        """Take α and γ of each problem, problems × 2, and τ."""
         self.parameters["calibration"] = slopes.to(self.device)
+        self.parameters["temperature"] = torch.full((1,), temperature, device=self.device)
 
     @property
     def pairs(self) -> Tensor:
@@ -75,24 +76,22 @@ class Ridge(PosteriorModel):
             rows.index_copy_(1, self.classes, f)
         return votes
 
-    def _probabilities(self, x: Tensor) -> Tensor:
-        """Of `classes` alone, with sum 1."""
+    @torch.no_grad()
+    def scores(self, x: Tensor) -> Tensor:
+        """The logarithms of the coupled probabilities of `classes`, whatever the number of frames in bounded memory."""
+        p = torch.cat([self._coupled(part) for part in torch.split(x, self.chunk)])
+        return torch.log_softmax(p.clamp_min_(LEAST).log_(), dim=1)
+
+    def _coupled(self, x: Tensor) -> Tensor:
         alpha, gamma = self.parameters["calibration"].T
         mu = self.outputs(x).mul_(alpha).add_(gamma).sigmoid_()
-        if self.scheme == "one-vs-one":
-            return couple(mu, len(self.classes))
-        return mu.clamp_min_(LEAST).div_(mu.sum(dim=1, keepdim=True))
+        return couple(mu, len(self.classes)) if self.scheme == "one-vs-one" else mu
 
     @torch.no_grad()
     def logits(self, x: Tensor) -> Tensor:
-        """log p, whatever the number of frames in bounded memory."""
-        fixed = np.log(np.maximum(self.counts, 0.5) / self.counts.sum()).astype(np.float32)
-        shares = torch.from_numpy(fixed).to(x.device).index_fill_(0, self.classes, -torch.inf)
-        left = 1.0 - shares.exp().sum()
-        log_p = shares.repeat(len(x), 1)
-        for part, rows in zip(torch.split(x, self.chunk), torch.split(log_p, self.chunk), strict=True):
-            rows.index_copy_(1, self.classes, (left * self._probabilities(part)).clamp_min_(LEAST).log_())
-        return torch.log_softmax(log_p, dim=1)
+        """log p."""
+        own = torch.log_softmax(self.parameters["temperature"] * self.scores(x), dim=1)
+        return self.with_others(own, self.classes)
 
     def config(self) -> dict[str, Any]:
         return {"kernel": self.kernel.settings(), "features": self.feature_map.count, "scheme": self.scheme}
@@ -104,7 +103,8 @@ class Ridge(PosteriorModel):
     @classmethod
     def restore(cls, config: dict[str, Any], arrays: dict[str, Tensor], *common: Any) -> "Ridge":
         kernel = kernel_from(config["kernel"])
-        classes, beta, calibration = (arrays.pop(name) for name in ("classes", "beta", "calibration"))
+        names = ("classes", "beta", "calibration", "temperature")
+        classes, beta, calibration, temperature = (arrays.pop(name) for name in names)
         model = cls(kernel, kernel.map_of(arrays), config["scheme"], classes, beta, *common)
-        model.calibrate(calibration)
+        model.calibrate(calibration, float(temperature))
         return model

@@ -24,13 +24,12 @@ from kernelam.models.posterior import find_device
 from kernelam.models.ridge import Ridge
 from kernelam.progress import say, warn
 from kernelam.training.acoustic import HELDOUT, TrainingInput, check_alignments
-from kernelam.training.calibration import calibrate
 from kernelam.training.cost import peak_memory
 from kernelam.training.examination import examine
 from kernelam.training.gram import Grams, accumulate, assemble, assign, units
 from kernelam.training.metrics import evaluate
 from kernelam.training.ridge_plan import RidgePlan, Work, begin, clean, features_of, restore
-from kernelam.training.ridge_scores import heldout_scores, vote_error
+from kernelam.training.ridge_scores import calibrate_model, vote_error
 from kernelam.training.ridge_solvers import paired_classes, solve_pairs, solve_rest
 
 
@@ -139,7 +138,7 @@ def _try(work: Work, grams: Grams, kernel: Kernel, features: FeatureMap, ridge: 
     common = (given.pipeline, work.packed.inputs, work.packed.counts, work.packed.train.device)
     model = Ridge(kernel, features, plan.scheme, classes, solved.beta, *common)
     start = time.monotonic()
-    model.calibrate(calibrate(heldout_scores(model, work.packed.heldout), len(solved.beta), model.device))
+    temperature = calibrate_model(model, work.packed.heldout)
     calibrated = time.monotonic()
     heldout = {**evaluate(model, work.packed.heldout), "vote_error": vote_error(model, work.packed.heldout)}
     ended = time.monotonic()
@@ -155,7 +154,8 @@ def _try(work: Work, grams: Grams, kernel: Kernel, features: FeatureMap, ridge: 
     )
     seconds = {"systems": solved.seconds, "calibration": calibrated - start, "heldout": ended - calibrated}
     rounded = {name: round(value, 1) for name, value in seconds.items()}
-    return model, {"ridge": ridge, "iterations": iterations, "seconds": rounded, "heldout": heldout}
+    trial = {"ridge": ridge, "iterations": iterations, "temperature": temperature, "seconds": rounded}
+    return model, {**trial, "heldout": heldout}
 
 
 def _figures(steps: Tensor) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""Outputs of a ridge model on heldout frames: what its logistic maps are fitted to, and how often votes are wrong."""
+"""Outputs of a ridge model on heldout frames: what its logistic maps and its temperature are fitted to, and how often
+votes are wrong."""
 
 from collections.abc import Iterator
 
@@ -7,10 +8,14 @@ import torch
 from kernelam.frames.batches import Batches
 from kernelam.models.ridge import Ridge
 from kernelam.progress import progress
-from kernelam.training.calibration import Scores, Source
+from kernelam.training.calibration import Scores, Source, calibrate
+from kernelam.training.temperature import fit_temperature
 
 SCORES = 1 << 30
 """Bytes of heldout scores that are kept; where there are more, each step of the calibration computes them again."""
+
+TEMPERATURE_FRAMES = 20_000
+"""Of heldout ones, at equal distances; a single number is fitted to them."""
 
 
 def kept(frames: int, classes: int) -> int:
@@ -42,6 +47,20 @@ def _of_classes(model: Ridge, heldout: Batches) -> Iterator[Scores]:
     problems = torch.arange(len(model.classes), device=model.device)
     for x, labels in heldout.in_order(model.chunk):
         yield Scores(model.outputs(x), problems, labels[:, None] == model.classes)
+
+
+def calibrate_model(model: Ridge, heldout: Batches) -> float:
+    """Fit α and γ of each problem, then τ, to heldout frames; τ."""
+    slopes = calibrate(heldout_scores(model, heldout), len(model.parameters["beta"]), model.device)
+    model.calibrate(slopes)
+    of_class = torch.full((model.num_classes,), -1, device=model.device)
+    of_class[model.classes] = torch.arange(len(model.classes), device=model.device)
+    x, labels = heldout.take(torch.arange(0, len(heldout), -(-len(heldout) // TEMPERATURE_FRAMES)))
+    places = of_class[labels]
+    told_apart = places >= 0
+    temperature, _ = fit_temperature(model.scores(x[told_apart]), places[told_apart], biased=False)
+    model.calibrate(slopes, temperature)
+    return temperature
 
 
 @torch.no_grad()

@@ -72,6 +72,18 @@ def test_one_against_the_rest(x: torch.Tensor) -> None:
 
 
 @pytest.mark.parametrize("scheme", ridge.SCHEMES)
+def test_the_temperature_sharpens_what_is_told_apart_and_nothing_else(x: torch.Tensor, scheme: str) -> None:
+    model = make(scheme)
+    flat = model.logits(x).exp()
+    model.calibrate(model.parameters["calibration"], 3.0)
+    sharp = model.logits(x).exp()
+    expected = flat[:, CLASSES] ** 3
+    expected *= flat[:, CLASSES].sum(dim=1, keepdim=True) / expected.sum(dim=1, keepdim=True)
+    torch.testing.assert_close(sharp[:, CLASSES], expected, rtol=1e-4, atol=1e-7)
+    torch.testing.assert_close(sharp[:, [1, 4]], flat[:, [1, 4]])
+
+
+@pytest.mark.parametrize("scheme", ridge.SCHEMES)
 def test_logits_are_normalised_and_parts_make_the_whole(monkeypatch, x: torch.Tensor, scheme: str) -> None:
     model = make(scheme)
     logits, votes = model.logits(x), model.votes(x)
@@ -106,7 +118,7 @@ def test_saved_and_loaded(tmp_path: Path, scheme: str) -> None:
     loaded = load_model(tmp_path)
     assert isinstance(loaded, Ridge)
     np.testing.assert_array_equal(loaded.log_likelihoods(features), model.log_likelihoods(features))
-    assert loaded.num_parameters() == model.parameters["beta"].numel() + 2 * len(model.parameters["beta"])
+    assert loaded.num_parameters() == model.parameters["beta"].numel() + 2 * len(model.parameters["beta"]) + 1
     assert np.isfinite(loaded.log_likelihoods(features)).all()
 
 

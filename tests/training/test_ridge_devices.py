@@ -13,10 +13,9 @@ from kernelam.frontend.pipeline import Pipeline
 from kernelam.kernels import Gaussian
 from kernelam.models.posterior import Inputs
 from kernelam.models.ridge import SCHEMES, Ridge
-from kernelam.training.calibration import calibrate
 from kernelam.training.gram import Grams, accumulate, assemble, units
 from kernelam.training.ridge_needs import matrix_sizes
-from kernelam.training.ridge_scores import heldout_scores, vote_error
+from kernelam.training.ridge_scores import calibrate_model, vote_error
 from kernelam.training.ridge_solvers import Solver, solve_pairs, solve_rest
 
 CPU = torch.device("cpu")
@@ -45,7 +44,7 @@ def fitted(store: FrameStore, folder: Path, device: torch.device, scheme: str, s
     solved = solve_pairs(grams, 0.1, Solver(solver, 1e-5), folder / "pairs", "f") if one else solve_rest(grams, 0.1)
     common = (Pipeline(), inputs, COUNTS.astype(float), device)
     model = Ridge(kernel, features, scheme, torch.tensor(CLASSES), solved.beta, *common)
-    model.calibrate(calibrate(heldout_scores(model, frames), len(solved.beta), device))
+    assert calibrate_model(model, frames) > 0
     assert vote_error(model, frames) < 0.5
     return grams, model
 

@@ -35,6 +35,16 @@ def test_it_is_the_maximum():
     np.testing.assert_allclose([temperature, *biases.tolist()], best.x, atol=1e-3)
 
 
+def test_without_biases_it_is_the_maximum_by_the_temperature_alone():
+    scores, labels = drawn(300, 0.03, [0.5, 0.0, -0.5])
+    each = np.linspace(0.0, 0.1, 2001)
+    log_p = [torch.log_softmax(t * scores, dim=1).gather(1, labels[:, None]).sum().item() for t in each]
+    temperature, biases = fit_temperature(scores, labels, biased=False)
+    assert temperature == pytest.approx(each[np.argmax(log_p)], abs=1e-4)
+    assert not biases.any()
+    assert fit_temperature(-scores, labels, biased=False)[0] == 0.0
+
+
 def test_a_class_without_examples_and_scores_that_are_wrong():
     scores, labels = drawn(500, 0.05, [0.0, 0.0, 0.0])
     _, biases = fit_temperature(torch.nn.functional.pad(scores, (0, 1)), labels)
