@@ -1,10 +1,12 @@
-"""kernelam doctor: what this machine has, what is missing."""
+"""kernelam doctor: what this machine has, what is missing, what to run next."""
 
 import os
 import platform
 import shutil
 import subprocess
 import sys
+from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -22,7 +24,8 @@ PROGRAMS = {
 
 @click.command()
 def command() -> None:
-    """Report what this machine has; exit 1 when a required package is missing."""
+    """Report what this machine has, which recipes can run, and what to run next; exit 1 when a required package is
+    missing."""
     rows = {
         "kernelam": f"{__version__}, git {_git_hash()}, {ROOT}",
         "Python": f"{platform.python_version()}, {sys.executable}",
@@ -39,6 +42,52 @@ def command() -> None:
         click.echo(f"{name:<21}{value}")
     if missing := unmet(requirements):
         raise KernelamError(f"required but missing here: {', '.join(missing)}; source path.sh, which installs them")
+    every = _recipes(ROOT)
+    click.echo("\nrecipes")
+    for recipe in every:
+        click.echo(f"  {recipe.name:<8} {recipe.title}\n{'':11}{recipe.state}: {recipe.command}")
+    click.echo(f"\nnext: {_next(every)}")
+
+
+class Recipe(NamedTuple):
+    """A folder of egs, with what its run.sh says of itself."""
+
+    name: str
+    title: str
+    command: str
+    state: str
+    lookalike: str
+    """How to try it without its corpus, if it can be."""
+
+
+def _recipes(root: Path) -> list[Recipe]:
+    return [_recipe(root, script) for script in sorted(root.glob("egs/*/s5/run.sh"))]
+
+
+def _recipe(root: Path, script: Path) -> Recipe:
+    name = script.parent.parent.name
+    head = [line.removeprefix("# ") for line in script.read_text().splitlines() if line.startswith("# ")]
+    usage = next((line for line in head if line.startswith("Usage: ./run.sh")), "")
+    command = f"egs/{name}/s5/run.sh" + (" --corpus <dir>" if "--corpus <dir>" in usage else "")
+    if (script.parent / "report.html").exists():
+        state = "has run"
+    elif (script.parent / "exp").exists():
+        state = "begun, and goes on where it stopped"
+    else:
+        state = "needs its corpus" if "--corpus" in command else "can run here"
+    tried = f"local/{name}/make_lookalike.sh corpus && egs/{name}/s5/run.sh --corpus corpus --size lookalike"
+    lookalike = tried if (root / "local" / name / "make_lookalike.sh").exists() else ""
+    return Recipe(name, head[0] if head else "", command, state, lookalike)
+
+
+def _next(recipes: list[Recipe]) -> str:
+    """What goes on or needs nothing comes first, mini before others; then what can be tried on synthetic speech."""
+    ahead = [recipe for recipe in recipes if recipe.state != "has run"]
+    for recipe in sorted(ahead, key=lambda recipe: (not recipe.state.startswith("begun"), recipe.name != "mini")):
+        if recipe.state != "needs its corpus":
+            return recipe.command
+    tried = [recipe.lookalike for recipe in ahead if recipe.lookalike]
+    return next(iter(tried + [recipe.command for recipe in ahead]), "all recipes have run here")
 
 
 def _git_hash() -> str:
