@@ -2,10 +2,14 @@
 frames, for many two-class problems at once.
 
 A problem that f separates has no maximum: its targets are then those of Platt, (n₊ + 1)/(n₊ + 2) and 1/(n₋ + 2), as in
-Lin, Lin and Weng (Machine Learning 68, 2007), whose damping by step halving serves for all. A problem without frames of
-both sides takes the medians of the others' α and β; where there are none, α = 2, β = 0: a least-squares f estimates
-2μ − 1, and σ(2f) ≈ (1 + f)/2. The maximum is that with α ≥ 0: few frames may put the classes in the wrong order, which
-is no reason to believe the opposite of f; then α = 0, and μ is the share of the first class.
+Lin, Lin and Weng (Machine Learning 68, 2007), whose damping by step halving serves for all. The maximum is that with
+α ≥ 0: few frames may put the classes in the wrong order, which is no reason to believe the opposite of f; then α = 0,
+and μ is the share of the first class.
+
+A problem without frames of both sides takes the median of the others' α, where there are none 2 (a least-squares f
+estimates 2μ − 1, and σ(2f) ≈ (1 + f)/2), and the β that makes the mean of its μ the share of the first class in
+training. With the median of β, a class of a few frames would be more likely than its prior wherever it is, and decoding
+stay in it.
 """
 
 import math
@@ -16,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-DEFAULT = (2.0, 0.0)
+SLOPE = 2.0
 MAX_STEPS = 100
 MAX_HALVINGS = 20
 ENOUGH = 1e-10
@@ -50,7 +54,8 @@ def _parts(source: Source) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
 class _Fit:
     """Sums over frames of each problem."""
 
-    def __init__(self, source: Source, problems: int, device: torch.device) -> None:
+    def __init__(self, source: Source, shares: Tensor, device: torch.device) -> None:
+        problems = len(shares)
         self.source, self.problems, self.device = source, problems, device
         count = self._zeros(2)
         low, high = self._zeros(2) + math.inf, self._zeros(2) - math.inf
@@ -64,6 +69,7 @@ class _Fit:
         apart = (high[0] <= low[1]) | (high[1] <= low[0])
         self.targets = torch.where(apart, torch.stack([1 / (count[0] + 2), (count[1] + 1) / (count[1] + 2)]), 0.0)
         self.targets[1] = torch.where(apart, self.targets[1], 1.0)
+        self.targets = torch.where(self.known, self.targets, shares)
         self.prior = torch.log((count[1] + 1) / (count[0] + 1))
 
     def _zeros(self, rows: int) -> Tensor:
@@ -90,19 +96,33 @@ class _Fit:
         return torch.where(first, self.targets[1, where], self.targets[0, where])
 
 
-def calibrate(source: Source, problems: int, device: torch.device) -> Tensor:
-    """α and β of each problem, problems × 2."""
-    fit = _Fit(source, problems, device)
-    alpha, beta = torch.zeros_like(fit.prior), fit.prior.clone()
-    loss, going = fit.loss(alpha, beta), fit.known.clone()
+def calibrate(source: Source, shares: Tensor) -> Tensor:
+    """α and β of each problem, problems × 2, from the share of the first class in its training frames."""
+    shares = shares.double()
+    fit = _Fit(source, shares, shares.device)
+    alpha, beta = _newton(fit, torch.zeros_like(fit.prior), fit.prior.clone(), fit.known, True)
+    beta = torch.where(alpha < 0.0, fit.prior, beta)
+    alpha = alpha.clamp_min(0.0)
+    alpha[~fit.known] = alpha[fit.known].median() if fit.known.any() else SLOPE
+    beta = torch.where(fit.known, beta, torch.logit(shares) - alpha * (2.0 * shares - 1.0))
+    return torch.stack(_newton(fit, alpha, beta, ~fit.known & (fit.frames > 0), False), dim=1).float()
+
+
+def _newton(fit: _Fit, alpha: Tensor, beta: Tensor, going: Tensor, sloped: bool) -> tuple[Tensor, Tensor]:
+    """The maximum, of the problems that are `going`, by β and, if sloped, α."""
+    if not going.any():
+        return alpha, beta
+    loss = fit.loss(alpha, beta)
     for _ in range(MAX_STEPS):
         by_alpha, by_beta, aa, ab, bb = fit.derivatives(alpha, beta)
+        if not sloped:
+            by_alpha, aa, ab = torch.zeros_like(by_alpha), torch.ones_like(aa), torch.zeros_like(ab)
         aa, bb = aa + 1e-12, bb + 1e-12
         determinant = (aa * bb - ab * ab).clamp_min(torch.finfo(torch.float64).tiny)
         step_a = -(bb * by_alpha - ab * by_beta) / determinant
         step_b = -(aa * by_beta - ab * by_alpha) / determinant
         decrement = -(step_a * by_alpha + step_b * by_beta)
-        going &= decrement > ENOUGH * fit.frames
+        going = going & (decrement > ENOUGH * fit.frames)
         if not going.any():
             break
         size = going.double()
@@ -113,11 +133,8 @@ def calibrate(source: Source, problems: int, device: torch.device) -> Tensor:
             if not rose.any():
                 break
             size = torch.where(rose, 0.5 * size, size)
-        going &= ~rose  # as good as it gets in this precision
+        going = going & ~rose  # as good as it gets in this precision
         alpha, beta, loss = (
             torch.where(going, new, old) for new, old in ((new_alpha, alpha), (new_beta, beta), (new_loss, loss))
         )
-    found = torch.stack([alpha.clamp_min(0.0), torch.where(alpha < 0.0, fit.prior, beta)], dim=1)
-    default = found[fit.known].median(dim=0).values if fit.known.any() else found.new_tensor(DEFAULT)
-    found[~fit.known] = default
-    return found.float()
+    return alpha, beta

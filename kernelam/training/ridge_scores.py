@@ -4,6 +4,7 @@ votes are wrong."""
 from collections.abc import Iterator
 
 import torch
+from torch import Tensor
 
 from kernelam.frames.batches import Batches
 from kernelam.models.ridge import Ridge
@@ -51,7 +52,7 @@ def _of_classes(model: Ridge, heldout: Batches) -> Iterator[Scores]:
 
 def calibrate_model(model: Ridge, heldout: Batches) -> float:
     """Fit α and γ of each problem, then τ, to heldout frames; τ."""
-    slopes = calibrate(heldout_scores(model, heldout), len(model.parameters["beta"]), model.device)
+    slopes = calibrate(heldout_scores(model, heldout), _shares(model))
     model.calibrate(slopes)
     of_class = torch.full((model.num_classes,), -1, device=model.device)
     of_class[model.classes] = torch.arange(len(model.classes), device=model.device)
@@ -61,6 +62,15 @@ def calibrate_model(model: Ridge, heldout: Batches) -> float:
     temperature, _ = fit_temperature(model.scores(x[told_apart]), places[told_apart], biased=False)
     model.calibrate(slopes, temperature)
     return temperature
+
+
+def _shares(model: Ridge) -> Tensor:
+    """Of the first class in the training frames of each problem."""
+    counts = torch.from_numpy(model.counts).to(model.device, torch.float64)
+    if model.scheme == "one-vs-rest":
+        return (counts / counts.sum())[model.classes]
+    first, second = counts[model.classes][model.pairs].T
+    return first / (first + second)
 
 
 @torch.no_grad()

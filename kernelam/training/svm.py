@@ -135,7 +135,7 @@ def fit_slopes(machine: KernelSvm, x: Tensor, labels: Tensor) -> Tensor:
             is_first = first[first | second][:, None]
             yield Scores(torch.cat([own, -own]), where, torch.cat([is_first, ~is_first]))
 
-    return calibrate(scores, f.shape[1], x.device)[:, 0].clamp_min(LEAST)
+    return calibrate(scores, f.new_full((f.shape[1],), 0.5))[:, 0].clamp_min(LEAST)
 
 
 def _look_at_edges(best: dict[str, float], tried: dict[str, Sequence[float]]) -> None:

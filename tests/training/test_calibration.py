@@ -10,9 +10,9 @@ from sklearn.linear_model import LogisticRegression
 from kernelam.training import calibration
 from kernelam.training.calibration import Scores, calibrate
 
-CPU = torch.device("cpu")
 CLASSES = 4
 PAIRS = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+EVEN = torch.full((6,), 0.5)
 
 
 def by_class(f: np.ndarray, labels: np.ndarray):
@@ -41,7 +41,7 @@ def data() -> tuple[np.ndarray, np.ndarray]:
 def test_pairs_are_those_of_scikit_learn(data, monkeypatch, elements: int) -> None:
     monkeypatch.setattr(calibration, "ELEMENTS", elements)
     f, labels = data
-    found = calibrate(by_class(f, labels), 6, CPU)
+    found = calibrate(by_class(f, labels), EVEN)
     for number, (i, j) in enumerate(PAIRS):
         here = (labels == i) | (labels == j)
         exact = LogisticRegression(C=1e10, tol=1e-10, max_iter=1000).fit(f[here, number, None], labels[here] == i)
@@ -55,7 +55,7 @@ def test_one_against_the_rest(data) -> None:
     chunks = [
         Scores(torch.from_numpy(f[part, :4]), torch.arange(4), first[part]) for part in (slice(250), slice(250, None))
     ]
-    found = calibrate(lambda: iter(chunks), 4, CPU)
+    found = calibrate(lambda: iter(chunks), EVEN[:4])
     for number in range(4):
         exact = LogisticRegression(C=1e10, tol=1e-10, max_iter=1000).fit(f[:, number, None], labels == number)
         np.testing.assert_allclose(found[number], [exact.coef_[0, 0], exact.intercept_[0]], rtol=1e-3, atol=1e-3)
@@ -67,7 +67,7 @@ def test_separated_pairs_have_the_targets_of_platt(data) -> None:
     f[:, 0] = np.where(labels == 0, 1.0, -1.0) + 0.1 * f[:, 0].clip(-1, 1)
     f[:, 1] = np.where(labels == 0, 1.0, -1.0)
     f[np.flatnonzero(labels == 2)[0], 1] = 1.5
-    found = calibrate(by_class(f, labels), 6, CPU).double().numpy()
+    found = calibrate(by_class(f, labels), EVEN).double().numpy()
     assert np.isfinite(found).all()
     here = labels < 2
     x, first = f[here, 0].astype(float), labels[here] == 0
@@ -78,22 +78,31 @@ def test_separated_pairs_have_the_targets_of_platt(data) -> None:
     assert found[0, 0] > 3
 
 
-def test_what_is_not_known_is_as_the_others(data) -> None:
+def test_what_is_not_known_has_the_slope_of_the_others_and_its_share_of_training(data) -> None:
     f, labels = data
     kept = labels != 3
-    found = calibrate(by_class(f[kept], labels[kept]), 6, CPU)
+    shares = torch.tensor([0.5, 0.5, 1 - 1e-4, 0.5, 0.9, 0.4])
+    found = calibrate(by_class(f[kept], labels[kept]), shares).double().numpy()
     known = [3 not in pair for pair in PAIRS]
-    medians = found[known].median(dim=0).values
-    for number, fitted in enumerate(known):
-        assert torch.equal(found[number], medians) or fitted
-    none = calibrate(by_class(f[labels == 3], labels[labels == 3]), 6, CPU)
-    assert none.tolist() == [[2.0, 0.0]] * 6
+    for number, (i, _) in enumerate(PAIRS):
+        if not known[number]:
+            assert found[number, 0] == pytest.approx(np.median(found[known, 0]))
+            mu = 1 / (1 + np.exp(-found[number, 0] * f[labels == i, number] - found[number, 1]))
+            assert mu.mean() == pytest.approx(float(shares[number]), rel=1e-4)
+
+
+def test_without_any_frame_an_output_of_least_squares_has_its_share(data) -> None:
+    f, labels = data
+    none = calibrate(by_class(f[:0], labels[:0]), torch.tensor([0.5, 0.1, 0.9, 0.5, 0.5, 0.5])).double().numpy()
+    np.testing.assert_allclose(none[:, 0], 2.0)
+    at = 1 / (1 + np.exp(-none[:3, 0] * np.array([0.0, -0.8, 0.8]) - none[:3, 1]))
+    np.testing.assert_allclose(at, [0.5, 0.1, 0.9], rtol=1e-5)
 
 
 def test_constant_scores_tell_the_shares(data) -> None:
     f, labels = data
     f[:] = 0.5
-    found = calibrate(by_class(f, labels), 6, CPU).double()
+    found = calibrate(by_class(f, labels), EVEN).double()
     mu = torch.sigmoid(0.5 * found[:, 0] + found[:, 1])
     counts = np.bincount(labels)
     shares = [counts[i] / (counts[i] + counts[j]) for i, j in PAIRS]
@@ -102,7 +111,7 @@ def test_constant_scores_tell_the_shares(data) -> None:
 
 def test_an_order_that_is_wrong_is_not_turned_round(data) -> None:
     f, labels = data
-    found = calibrate(by_class(-f, labels), 6, CPU)
+    found = calibrate(by_class(-f, labels), EVEN)
     counts = np.bincount(labels)
     for number, (i, j) in enumerate(PAIRS):
         assert found[number, 0] == 0.0
