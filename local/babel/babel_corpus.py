@@ -16,12 +16,11 @@ from pathlib import Path
 
 import click
 from babel_lexicon import Lexicon, Phones, code_points, write_dictionary
-from babel_pieces import Pieces
+from babel_pieces import BEGIN, Pieces
 from babel_transcripts import NOT_WORDS, Markup, turns
 
 from kernelam.cli.mistakes import run
 from kernelam.errors import KernelamError
-from kernelam.files import replacing
 from kernelam.kaldi.datawrite import Spoken, write_data_dir
 from kernelam.kaldi.tables import lines
 from kernelam.progress import say, warn
@@ -93,11 +92,14 @@ def recordings(part: Path, code: str) -> list[Recording]:
     whole = [Recording(name, *kinds.values()) for name, kinds in found.items() if len(kinds) == 2]
     if not whole:
         raise KernelamError(
-            f"{part} has no conversation: a file such as BABEL_BP_{code}_10470_20111118_172644_inLine.sph in audio, and one"
-            " of the same name with .txt in transcription"
+            f"{part} has no conversation: a file such as BABEL_BP_{code}_10470_20111118_172644_inLine.sph in audio,"
+            " and one of the same name with .txt in transcription"
         )
     lacking = [
-        f"{folder}/{name}" for name, kinds in found.items() for folder in ("audio", "transcription") if folder not in kinds
+        f"{folder}/{name}"
+        for name, kinds in found.items()
+        for folder in ("audio", "transcription")
+        if folder not in kinds
     ]
     if lacking:
         some = " ".join(lacking[:20]) + (" …" if len(lacking) > 20 else "")
@@ -130,12 +132,16 @@ def sets_of(root: Path, code: str, pack: str, listed: Path | None) -> dict[str, 
     else:
         callers = sorted({one.caller for one in result["dev"]})
         if len(callers) < 2:
-            raise KernelamError(f"{root / 'dev'} has one conversation; to tune on one and test on another, two are needed")
+            raise KernelamError(
+                f"{root / 'dev'} has one conversation; to tune on one and test on another, two are needed"
+            )
         result |= _apart(result["dev"], set(callers[::TUNED]), "test", "dev")
     tested = {one.caller for name in ("dev", "test") for one in result[name]}
     training = training_of(root, code, pack, listed)
     if shared := sorted({one.caller for one in training} & tested):
-        warn(f"{len(shared)} callers of the training set are in dev or test too, and left out of it: {' '.join(shared)}")
+        warn(
+            f"{len(shared)} callers of the training set are in dev or test too, and left out of it: {' '.join(shared)}"
+        )
     training = [one for one in training if one.caller not in tested]
     callers = sorted({one.caller for one in training})
     if len(callers) < 2:
@@ -154,10 +160,14 @@ def spoken(name: str, chosen: list[Recording], markup: Markup) -> list[Spoken]:
     """Utterances; to train on, those with a word in them."""
     every = (one for recording in chosen for one in recording.utterances(markup))
     training = name in ("train", "heldout")
-    found = [one for one in every if not training or set(one.words.split()) - set(NOT_WORDS)]
+    found = [one for one in every if not training or seen_in([one])]
     if not found:
         raise KernelamError(f"the {len(chosen)} recordings of {name} have no words, first {chosen[0].transcript}")
     return found
+
+
+def seen_in(utterances: Iterable[Spoken]) -> set[str]:
+    return {word for one in utterances for word in one.words.split()} - set(NOT_WORDS)
 
 
 def report_unknown(name: str, utterances: Iterable[Spoken], lexicon: Lexicon) -> None:
@@ -189,7 +199,7 @@ def units_of(lexicon: Lexicon, units: Iterable[str], spelling: str) -> dict[str,
     """Sentencepiece units: as the word that they are, if they are one, otherwise spelled."""
     found = {}
     for unit in units:
-        word = unit.removeprefix("▁")
+        word = unit.removeprefix(BEGIN)
         whole = lexicon.words.get(word) if unit != word and spelling != "all" else None
         found[unit] = whole or [lexicon.spelled(word)]
     return {unit: phones for unit, phones in found.items() if all(phones)}
@@ -197,11 +207,15 @@ def units_of(lexicon: Lexicon, units: Iterable[str], spelling: str) -> dict[str,
 
 @click.command()
 @click.option("--code", required=True, help="Of the language, as it is in file names: 103 is Bengali.")
-@click.option("--tones", type=click.Choice(["keep", "drop", "none"]), default="keep", help="none: the language has none.")
+@click.option(
+    "--tones", type=click.Choice(["keep", "drop", "none"]), default="keep", help="none: the language has none."
+)
 @click.option("--romanised", type=bool, default=True, help="The second column of the lexicon is no pronunciation.")
 @click.option("--pack", type=click.Choice(["limited", "full"]), default="limited", help="What to train on.")
 @click.option("--train-list", type=click.Path(path_type=Path), help="A file of the names of recordings to train on.")
-@click.option("--spelling", type=click.Choice(["none", "missing", "all"]), default="none", help="Which words are spelled.")
+@click.option(
+    "--spelling", type=click.Choice(["none", "missing", "all"]), default="none", help="Which words are spelled."
+)
 @click.option("--pieces", type=click.IntRange(min=0), default=0, help="Sentencepiece units instead of words.")
 @click.argument("corpus", type=click.Path(path_type=Path))
 @click.argument("data", type=click.Path(path_type=Path))
@@ -227,22 +241,20 @@ def main(
         warn(f"the mark {mark}, {count} times in the transcripts, is not known, and taken for noise")
     for name, utterances in sets.items():
         report_unknown(name, utterances, lexicon)
-    seen = {word for one in sets["train"] for word in one.words.split()} - set(NOT_WORDS)
     if pieces:
         model = Pieces.trained((one.words.split() for one in sets["train"]), pieces)
         for name, found in sets.items():
             sets[name] = [replace(one, words=" ".join(model.split(one.words.split()))) for one in found]
-        words = units_of(lexicon, model.units, spelling)
+        words = units_of(lexicon, model.units | seen_in(sets["train"]), spelling)
         model.save(data / "local/pieces.model")
     else:
-        words = words_of(lexicon, seen, spelling)
+        words = words_of(lexicon, seen_in(sets["train"]), spelling)
     for name, found in sets.items():
         write_data_dir(data / name, found)
-        hours = sum(end - start for one in found if one.seconds for start, end in [one.seconds]) / 3600
-        say(f"{data / name}: {len(found)} utterances of {len({one.speaker for one in found})} speakers, {hours:.2f} hours")
+        hours = sum(one.seconds[1] - one.seconds[0] for one in found if one.seconds) / 3600
+        speakers = len({one.speaker for one in found})
+        say(f"{data / name}: {len(found)} utterances of {speakers} speakers, {hours:.2f} hours")
     write_dictionary(data / "local/dict", words)
-    with replacing(data / "local/unscored.map", "w") as stream:
-        stream.writelines(f"{mark}\n" for mark in NOT_WORDS)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The lexicon of a Babel pack: a word, its romanisation and its pronunciations, in columns.
 
-A pronunciation is phones in X-SAMPA with marks between them: . and # end a syllable, _1 is its tone, " and % its stress.
+A pronunciation is phones in X-SAMPA, and marks: . and # end a syllable, _1 is its tone, " and % are stress.
 """
 
 import re

@@ -9,6 +9,8 @@ from babel_transcripts import NOT_WORDS
 from kernelam.errors import KernelamError
 from kernelam.files import replacing
 
+BEGIN = "▁"  # of a word
+
 
 class Pieces:
     """Units of words; the first of a word begins with ▁. Marks such as <hes> stay as they are."""
@@ -41,17 +43,24 @@ class Pieces:
             )
         except RuntimeError as error:
             reason = str(error).strip().splitlines()[-1].rpartition("] ")[2]
-            raise KernelamError(f"sentencepiece cannot make {count} units of the training transcripts: {reason}") from None
+            raise KernelamError(
+                f"sentencepiece cannot make {count} units of the training transcripts: {reason}"
+            ) from None
         return cls(model.getvalue())
 
     @property
-    def units(self) -> list[str]:
-        ids = range(self._units.get_piece_size())
-        return [self._units.id_to_piece(one) for one in ids if not (self._units.is_control(one) or self._units.is_unknown(one))]
+    def units(self) -> set[str]:
+        """Every character is one, at the beginning of a word and within it."""
+        found = {self._units.id_to_piece(one) for one in range(self._units.get_piece_size())}
+        found -= {"<unk>", "<s>", "</s>", BEGIN}
+        return found | {BEGIN + unit for unit in found if len(unit) == 1}
 
     def split(self, words: Iterable[str]) -> Iterator[str]:
         for word in words:
-            yield from [word] if word in NOT_WORDS else self._units.encode(word, out_type=str)
+            pieces = [word] if word in NOT_WORDS else self._units.encode(word, out_type=str)
+            if pieces[0] == BEGIN:  # no sound of its own
+                pieces[:2] = ["".join(pieces[:2])]
+            yield from pieces
 
     def save(self, path: Path) -> None:
         with replacing(path) as stream:

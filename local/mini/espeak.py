@@ -7,7 +7,7 @@ import bisect
 import ctypes
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +45,7 @@ class Voice:
     rate: int
     range: int
     gap: int = 0
-    language: str = "en-us"
+    language: str = field(default="en-us", kw_only=True)
 
 
 @dataclass(frozen=True)
