@@ -26,6 +26,7 @@ from kernelam.kaldi.tables import lines
 from kernelam.progress import say, warn
 
 NAME = re.compile(r"BABEL_(?:BP|OP\d)_(?P<code>\d{3})_(?P<id>\d+)_(?P<time>\d{8}_\d{6})_(?P<line>inLine|outLine)")
+FOLDERS = {"audio": (".sph", ".wav"), "transcription": (".txt",)}
 SIDES = {"inLine": "A", "outLine": "B"}
 HELDOUT = 10  # one conversation of so many
 TUNED = 4  # likewise, of the dev folder
@@ -83,24 +84,21 @@ def root_of(corpus: Path) -> Path:
 def recordings(part: Path, code: str) -> list[Recording]:
     """Sides of conversations of training, dev, …; those without sound or transcript are named."""
     found: dict[str, dict[str, Path]] = {}
-    for folder, endings in (("audio", (".sph", ".wav")), ("transcription", (".txt",))):
+    for folder, endings in FOLDERS.items():
         for path in sorted((part / folder).glob("*")):
             if path.suffix.lower() in endings and (match := NAME.fullmatch(path.stem)):
                 if match["code"] != code:
                     raise KernelamError(f"{path} is of the language {match['code']}, and {code} is wanted")
                 found.setdefault(path.stem, {})[folder] = path.resolve()
-    whole = [Recording(name, *kinds.values()) for name, kinds in found.items() if len(kinds) == 2]
+    whole = [
+        Recording(name, kinds["audio"], kinds["transcription"]) for name, kinds in found.items() if len(kinds) == 2
+    ]
     if not whole:
         raise KernelamError(
             f"{part} has no conversation: a file such as BABEL_BP_{code}_10470_20111118_172644_inLine.sph in audio,"
             " and one of the same name with .txt in transcription"
         )
-    lacking = [
-        f"{folder}/{name}"
-        for name, kinds in found.items()
-        for folder in ("audio", "transcription")
-        if folder not in kinds
-    ]
+    lacking = sorted(f"{folder}/{name}" for name, kinds in found.items() for folder in FOLDERS if folder not in kinds)
     if lacking:
         some = " ".join(lacking[:20]) + (" …" if len(lacking) > 20 else "")
         warn(f"{part}: {len(lacking)} of {len(found)} recordings are left out, for want of {some}")
