@@ -64,8 +64,8 @@ language_once() {
 }
 
 # From features to labels: GMMs of phones, of phones in context, with LDA and MLLT, adapted to speakers. The functions read
-# `train_cmd` and `seed` besides; sets are train, heldout and those that are `decoded`, dev and test unless it is set;
-# language is data/lang and data/lang_test.
+# `train_cmd` and `seed` besides, and options of all GMMs in `em`; sets are train, heldout and those that are `decoded`, dev
+# and test unless it is set; language is data/lang and data/lang_test.
 
 _gmm_files() {  # _gmm_files DIR: --in=FILE for each file of a GMM and of what makes its features
     local file
@@ -93,8 +93,8 @@ align_once() {  # align_once SCRIPT SET DIR ALI
 
 # gmm_ladder MONO LEAVES GAUSSIANS OPTIONS…: exp/{mono,tri1,tri2,tri3} and exp/tri3_ali_{train,heldout}; options of all trees
 gmm_ladder() {
-    local set options=("${@:4}")
-    train_gmm_once train_mono.sh exp/mono "" --totgauss "$1"
+    local set options=("${em[@]}" "${@:4}")
+    train_gmm_once train_mono.sh exp/mono "" "${em[@]}" --totgauss "$1"
     align_once align_si.sh train exp/mono exp/mono_ali_train
     train_gmm_once train_deltas.sh exp/tri1 exp/mono_ali_train "${options[@]}" "$2" "$3"
     align_once align_si.sh train exp/tri1 exp/tri1_ali
