@@ -10,7 +10,7 @@ tuned_on=                       # a scored decode directory whose weights are us
 min_lmwt=7                      # the least LM weight
 max_lmwt=17                     # the greatest
 word_ins_penalty=0.0,0.5,1.0    # word insertion penalties
-units=words                     # what is scored: words, characters (code points), or a file of lines "token replacement"
+units=words                     # what is scored: words, characters, others that `kernelam score text --help` lists, or a map
 
 parse_options "$@"
 usage 3
@@ -19,7 +19,7 @@ data=$1 lang=$2 dir=$3
 
 need "$data/text" "$lang/words.txt"
 ((min_lmwt <= max_lmwt)) || die "--min-lmwt $min_lmwt is above --max-lmwt $max_lmwt"
-[[ $units == words || $units == characters ]] || need "$units"
+need_units "$units"
 [[ -z $tuned_on ]] || need "$tuned_on/scoring_kaldi/best_wer"
 nj=$(jobs_of "$dir")
 alone_in "$dir"

@@ -10,7 +10,7 @@ set -euo pipefail
 
 cmd=run_local.sh                # where the job runs
 tuned_on=                       # a scored combination of the same systems, in that order, whose weights are used
-units=words                     # what is scored: words, characters (code points), or a file of lines "token replacement"
+units=words                     # what is scored: words, characters, others that `kernelam score text --help` lists, or a map
 
 parse_options "$@"
 set -- "${args[@]}"
@@ -20,7 +20,7 @@ data=$1 lang=$2 dir=${!#}
 systems=("${@:3:$#-3}")
 
 need "$data/text" "$lang/words.txt"
-[[ $units == words || $units == characters ]] || need "$units"
+need_units "$units"
 [[ -z $tuned_on ]] || need "$tuned_on/scoring_kaldi/result.json"
 for system in "${systems[@]}"; do
     need "$system/num_jobs"

@@ -4,7 +4,7 @@
 set -euo pipefail
 [[ ${1:-} != --help ]] || { sed -n '2,3s/^# //p' "$0"; exit; }
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
-. ./path.sh tests/requirements.txt local/mini/requirements.txt
+. ./path.sh tests/requirements.txt local/{mini,babel}/requirements.txt
 
 failed=()
 check() {  # run all of them, name those that failed at the end

@@ -8,8 +8,8 @@
 #   usage 2                # how many arguments must be left; then the environment is set up
 #   set -- "${args[@]}"    # $1, $2, … are now the arguments
 #
-# It gives `root` (the toolkit's folder, wherever the script is called from), alone_in, jobs_of, speaker_jobs, publish,
-# publish_lattices, keep_feature_opts, keep_logs and warnings, and parse_options, die, need and cores of options.sh. The
+# It gives `root` (the toolkit's folder, wherever the script is called from), alone_in, jobs_of, need_units, speaker_jobs,
+# publish, publish_lattices, keep_feature_opts, keep_logs and warnings, and parse_options, die, need and cores of options.sh. The
 # environment of path.sh comes last: --help and mistakes are answered before anything is installed.
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd -P)
 case " $* " in *" --help "* | *" -h "*) ;; *) echo "$0$(printf ' %q' "$@")" >&2 ;; esac
@@ -57,6 +57,10 @@ publish_lattices() {  # publish_lattices NEW DIR NJ: the lattices of NJ jobs in 
     rm -rf "$2"/num_jobs "$2"/model.json "$2"/lat.*.gz "$2"/wer_* "$2"/scoring_kaldi
     publish "$1" "$2"
     echo "$3" > "$2/num_jobs"
+}
+
+need_units() {  # need_units UNITS: names of units that are scored, with commas between them, or a file that is there
+    [[ $1, =~ ^((words|characters|noascii|unmarked|joined),)+$ ]] || need "$1"
 }
 
 jobs_of() {  # jobs_of DIR: the number in DIR/num_jobs

@@ -64,8 +64,8 @@ language_once() {
 }
 
 # From features to labels: GMMs of phones, of phones in context, with LDA and MLLT, adapted to speakers. The functions read
-# `train_cmd` and `seed` besides; sets are train, heldout and those that are `decoded`, dev and test unless it is set;
-# language is data/lang and data/lang_test.
+# `train_cmd` and `seed` besides, and options of all GMMs in `em`; sets are train, heldout and those that are `decoded`, dev
+# and test unless it is set; language is data/lang and data/lang_test.
 
 _gmm_files() {  # _gmm_files DIR: --in=FILE for each file of a GMM and of what makes its features
     local file
@@ -91,15 +91,16 @@ align_once() {  # align_once SCRIPT SET DIR ALI
         "steps/$1" --nj "$nj" --cmd "$train_cmd" "data/$2" data/lang "$3" "$4"
 }
 
-gmm_ladder() {  # gmm_ladder MONO LEAVES GAUSSIANS: exp/{mono,tri1,tri2,tri3} and exp/tri3_ali_{train,heldout}
-    local set
-    train_gmm_once train_mono.sh exp/mono "" --totgauss "$1"
+# gmm_ladder MONO LEAVES GAUSSIANS OPTIONS…: exp/{mono,tri1,tri2,tri3} and exp/tri3_ali_{train,heldout}; options of all trees
+gmm_ladder() {
+    local set options=("${em[@]}" "${@:4}")
+    train_gmm_once train_mono.sh exp/mono "" "${em[@]}" --totgauss "$1"
     align_once align_si.sh train exp/mono exp/mono_ali_train
-    train_gmm_once train_deltas.sh exp/tri1 exp/mono_ali_train "$2" "$3"
+    train_gmm_once train_deltas.sh exp/tri1 exp/mono_ali_train "${options[@]}" "$2" "$3"
     align_once align_si.sh train exp/tri1 exp/tri1_ali
-    train_gmm_once train_lda_mllt.sh exp/tri2 exp/tri1_ali "$2" "$3"
+    train_gmm_once train_lda_mllt.sh exp/tri2 exp/tri1_ali "${options[@]}" "$2" "$3"
     align_once align_si.sh train exp/tri2 exp/tri2_ali
-    train_gmm_once train_sat.sh exp/tri3 exp/tri2_ali "$2" "$3"
+    train_gmm_once train_sat.sh exp/tri3 exp/tri2_ali "${options[@]}" "$2" "$3"
     for set in train heldout; do align_once align_fmllr.sh $set exp/tri3 exp/tri3_ali_$set; done
 }
 
@@ -120,4 +121,42 @@ adapted_features() {  # adapted_features OPTIONS…: the graph; sets decoded by 
         once --in="data/$set"/{feats.scp,cmvn.scp,utt2spk,text,data} "${files[@]}" "${found[@]/#/--in=}" --out="data-fmllr/$set" -- \
             steps/make_fmllr_feats.sh --cmd "$train_cmd" --transform-dir "$transforms" "data-fmllr/$set" "data/$set" exp/tri3
     done < <(printf '%s\n' train heldout "${tested[@]}" | sort -u)
+}
+
+# Systems of a recipe: conf/<size>.sh has functions that call `system` for each of them. The functions read `cuda_cmd` and
+# `device` besides, `ali`, what the names of alignments end in, and `splice`, 5 unless it is set; they fill `models`.
+
+models=() training=false
+
+system() {  # system NAME SCRIPT OPTIONS…: counted among the models, and trained if `training`
+    local dir=exp/$1 script=$2
+    shift 2
+    models+=("$dir")
+    ! $training || once --in=data-fmllr/{train,heldout} --in=data/lang --in=exp/tri3_ali_{train,heldout}"${ali:-}" \
+        --out="$dir"/{model.safetensors,ali_train_pdf.counts,final.mdl,tree,phones.txt,model.json} -- \
+        "steps/$script" --cmd "$cuda_cmd" --device "$device" --seed "$seed" --splice "${splice:-5}" "$@" \
+        data-fmllr/train data-fmllr/heldout data/lang exp/tri3_ali_{train,heldout}"${ali:-}" "$dir"
+}
+
+# tricks NAME RANK "RATES" "RATES WITH A BOTTLENECK" SCRIPT OPTIONS…: none, a bottleneck of that rank, halving by ERLL, both
+tricks() {
+    local name=$1 whole=(--schedule halving --rates "$3") narrow=(--schedule halving --rates "$4" --bottleneck "$2")
+    shift 4
+    system "${name}_nt" "$@" "${whole[@]}"
+    system "${name}_b" "$@" "${narrow[@]}"
+    system "${name}_r" "$@" "${whole[@]}" --metric erll
+    system "${name}_br" "$@" "${narrow[@]}" --metric erll
+}
+
+papers() {  # papers STAGE FUNCTION TITLE: the systems of a function of conf/<size>.sh
+    training=false
+    ! stage "$1" "$3" || training=true
+    "$2"
+}
+
+combine_once() {  # combine_once ONE OTHER DIR: two systems as one
+    once --in=data-fmllr/heldout --in=exp/tri3_ali_heldout"${ali:-}" --in="$1"/model.{json,safetensors} \
+        --in="$2"/model.{json,safetensors} --out="$3"/{model.json,model.safetensors} -- \
+        steps/combine.sh --cmd "$cuda_cmd" --device "$device" data-fmllr/heldout data/lang exp/tri3_ali_heldout"${ali:-}" \
+        "$1" "$2" "$3"
 }

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from kernelam.scoring.wer import Transcripts
 
 units_option = click.option(
-    "--units", default="words", help="words, characters, or a file that maps tokens, lines `token replacement`."
+    "--units",
+    default="words",
+    help="words, characters, noascii (characters, but ASCII whole), unmarked (words without <unk> and the like), joined"
+    " (words of sentencepiece units), several such with commas, or a file that maps tokens, lines `token replacement`.",
 )
 
 

@@ -21,6 +21,7 @@ class Spoken:
     gender: str = ""  # f or m
     recording: str = ""
     seconds: tuple[float, float] | None = None
+    channel: str = ""  # A or B
 
 
 def write_data_dir(folder: str | Path, utterances: Iterable[Spoken]) -> None:
@@ -35,6 +36,8 @@ def write_data_dir(folder: str | Path, utterances: Iterable[Spoken]) -> None:
         tables["wav.scp"][one.recording or one.utt] = one.sound
         if one.seconds is not None:
             tables["segments"][one.utt] = f"{one.recording} {one.seconds[0]:.3f} {one.seconds[1]:.3f}"
+        if one.channel:
+            tables["reco2file_and_channel"][one.recording or one.utt] = f"{one.recording or one.utt} {one.channel}"
         if one.gender:
             tables["spk2gender"][one.speaker] = one.gender
     if not utt2spk:

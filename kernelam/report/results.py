@@ -39,7 +39,7 @@ class Results:
     @property
     def units(self) -> str:
         """What was scored: words, characters, or what a map makes of them."""
-        told = _units(self.reference[0])
+        told = _units(self.reference[0]).partition(" (")[0]
         return told if told in RATES else "tokens"
 
     @property

@@ -7,7 +7,7 @@ import bisect
 import ctypes
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -38,13 +38,14 @@ _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctype
 
 @dataclass(frozen=True)
 class Voice:
-    """A variant of the American English voice; rate in words a minute, gap between words in units of 10 ms."""
+    """A variant of a language's voice; rate in words a minute, gap between words in units of 10 ms."""
 
     variant: str
     pitch: int
     rate: int
     range: int
     gap: int = 0
+    language: str = field(default="en-us", kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -104,8 +105,8 @@ def say(words: Sequence[str], voice: Voice) -> Speech:
 
     callback = _Callback(receive)
     library.espeak_SetSynthCallback(callback)
-    if library.espeak_SetVoiceByName(f"en-us+{voice.variant}".encode()) != 0:
-        raise KernelamError(f"espeak-ng has no American English voice in {data}; reinstall espeakng-loader")
+    if library.espeak_SetVoiceByName(f"{voice.language}+{voice.variant}".encode()) != 0:
+        raise KernelamError(f"espeak-ng has no voice {voice.language} in {data}; reinstall espeakng-loader")
     for parameter, value in ((_RATE, voice.rate), (_PITCH, voice.pitch), (_RANGE, voice.range), (_WORDGAP, voice.gap)):
         library.espeak_SetParameter(parameter, value, 0)
     text = " ".join(words).encode()

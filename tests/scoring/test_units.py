@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from kernelam.scoring.units import to_characters, token_map, unlisted
+from kernelam.scoring.units import to_characters, token_map, units_name, unlisted
 from kernelam.scoring.wer import compute_wer, read_transcripts
 
 
@@ -37,6 +37,42 @@ def test_sclite_counts_the_same_characters(need_program, tmp_path) -> None:
     total = compute_wer(refs, hyps).total
     assert [total.substitutions, total.deletions, total.insertions] == errors
     assert total.ref_words == correct + errors[0] + errors[1]
+
+
+def test_sclite_counts_the_same_with_ascii_whole(need_program, tmp_path) -> None:
+    """As Babel is scored: Han characters each, hesitations and words in Latin letters whole, or left out."""
+    refs = {
+        "a-1": "我哋 <hes> 去 OK 街 b_b_c 喇",
+        "a-2": "A餐 一个 <hes> 唔该",
+        "a-3": "<hes> 听日见",
+        "a-4": "ক খো né",
+    }
+    hyps = {"a-1": "我地 <hes> 去 ok 街 b_b_d", "a-2": "餐 一 个 该 <hes>", "a-3": "听 日 见 OK", "a-4": "ক খ ne"}
+    for units, marks in (("noascii", True), ("unmarked,noascii", False)):
+        texts = []
+        for name, text in (("ref", refs), ("hyp", hyps)):
+            kept = {utt: words if marks else words.replace("<hes>", "") for utt, words in text.items()}
+            (tmp_path / name).write_text("".join(f"{words} ({utt})\n" for utt, words in kept.items()))
+            texts.append({utt: token_map(units)(words.split()) for utt, words in text.items()})
+        program = f"{need_program('sctk')} sclite -s -e utf-8 -c NOASCII -i spu_id"
+        command = f"{program} -r ref trn -h hyp trn -o rsum stdout".split()
+        shown = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, encoding="utf-8").stdout
+        _, words, _, *errors, _ = map(int, re.findall(r"\d+", re.search(r"\| Sum .*", shown)[0]))
+        total = compute_wer(*texts).total
+        assert [total.ref_words, total.errors] == [words, errors[-1]]
+
+
+def test_units_in_turn_and_their_names(tmp_path, kernelam) -> None:
+    assert token_map("joined,unmarked,noascii")(["▁今", "日", "<hes>", "▁O", "K"]) == ["今", "日", "OK"]
+    assert token_map("joined")(["ক", "▁খ", "<unk>", "গ", "▁"]) == ["ক", "খ", "<unk>", "গ"]
+    assert token_map("unmarked")(["!SIL", "a", "[noise]", "<a", "<unk>"]) == ["a", "<a"]
+    assert units_name("words") == "words"
+    assert units_name("joined,unmarked") == "words (joined, unmarked)"
+    assert units_name("unmarked,noascii") == "characters (unmarked, noascii)"
+    (tmp_path / "ref").write_text("u a\n")
+    done = kernelam("score", "text", "--units", "unmarked,charcters", "ref", "ref", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "no such file unmarked,charcters" in done.stderr
 
 
 def test_tokens_that_a_map_does_not_list_are_named(tmp_path, kernelam) -> None:

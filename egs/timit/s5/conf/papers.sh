@@ -4,20 +4,11 @@
 gmms=(1000 2500 15000)
 combined=(exp/gaussian_br exp/dnn_tanh1000_br)
 
-_tricks() {  # _tricks NAME "RATES" "RATES WITH A BOTTLENECK" SCRIPT OPTIONS…: no trick, bottleneck, halving by ERLL, both
-    local name=$1 whole=(--schedule halving --rates "$2") narrow=(--schedule halving --rates "$3" --bottleneck 100)
-    shift 3
-    system "${name}_nt" "$@" "${whole[@]}"
-    system "${name}_b" "$@" "${narrow[@]}"
-    system "${name}_r" "$@" "${whole[@]}" --metric erll
-    system "${name}_br" "$@" "${narrow[@]}" --metric erll
-}
-
 may2017() {
     local kernel size=(--num-features 200000 --bandwidth "0.5 1 2")
     for kernel in laplacian gaussian sparse-gaussian; do
-        _tricks $kernel "16 32 64" "1 2 4" train_kernel.sh --kernel $kernel "${size[@]}"
-        _tricks ${kernel}_selected "16 32 64" "1 2 4" train_kernel.sh --kernel $kernel "${size[@]}" \
+        tricks $kernel 100 "16 32 64" "1 2 4" train_kernel.sh --kernel $kernel "${size[@]}"
+        tricks ${kernel}_selected 100 "16 32 64" "1 2 4" train_kernel.sh --kernel $kernel "${size[@]}" \
             --selection 50 --selection-frames 2000000
     done
 }
@@ -25,7 +16,7 @@ may2017() {
 networks() {
     local width depth
     for width in 1000 2000 4000; do
-        _tricks dnn_tanh$width "0.05 0.1 0.2" "0.05 0.1 0.2" train_dnn.sh --layers 4 --width $width
+        tricks dnn_tanh$width 100 "0.05 0.1 0.2" "0.05 0.1 0.2" train_dnn.sh --layers 4 --width $width
     done
     system dnn_sigmoid train_dnn.sh --layers 5 --width 1024 --activation sigmoid --schedule halving --rates "0.1 0.2 0.4"
     for depth in 1 2 3 4; do
