@@ -10,13 +10,16 @@ from kernelam.files import replacing
 def lines(path: str | Path) -> Iterator[str]:
     """The lines of a UTF-8 text file without their ends; a sentence when it is missing or is not text."""
     try:
-        with open(path, encoding="utf-8", newline="\n") as stream:
-            for line in stream:
-                yield line.rstrip("\r\n")
+        with open(path, "rb") as stream:
+            for number, line in enumerate(stream, 1):
+                try:
+                    text = line.decode()
+                except UnicodeDecodeError as error:
+                    where = f"byte {error.start + 1} of line {number}"
+                    raise KernelamError(f"{path} is not UTF-8 text ({error.reason} at {where})") from None
+                yield text.rstrip("\r\n")
     except FileNotFoundError:
         raise KernelamError(f"no such file {path}") from None
-    except UnicodeDecodeError as error:
-        raise KernelamError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start})") from None
 
 
 def entry(line: str) -> tuple[str, str]:

@@ -11,6 +11,7 @@ CHANNEL_HZ = np.array([0, 250, 500, 1000, 2000, 3000, 4500, 8000])
 CHANNEL_DB = 3.0  # standard deviation of a speaker's channel at each of its frequencies
 LEVEL_DB = (-32.0, -20.0)  # speech, relative to full scale
 PAUSE_S = (0.1, 0.4)  # before and after the speech
+NEAR_SNR_DB = 30.0
 
 
 def generator(seed: int, name: str) -> Generator:
@@ -72,3 +73,12 @@ def record(speech: np.ndarray, gains: np.ndarray, babble: np.ndarray, rng: Gener
     signal *= 10 ** (rng.uniform(*LEVEL_DB) / 20) / np.sqrt(power(heard))
     signal *= min(1.0, 0.98 / np.max(np.abs(signal)))  # never clipped
     return np.rint(signal * 32767).astype("<i2"), before / RATE
+
+
+def near(speech: np.ndarray, name: str) -> tuple[np.ndarray, int]:
+    """The speech as a microphone close by heard it in a silent room, and the samples of pause before and behind it."""
+    pause = RATE // 5
+    signal = np.pad(speech, pause)
+    noise = generator(1, name).standard_normal(len(signal))
+    signal += noise * np.sqrt(power(speech) / 10 ** (NEAR_SNR_DB / 10))
+    return signal * (0.3 / np.abs(signal).max()), pause

@@ -28,7 +28,6 @@ PAIRS = {"aar": "aa r", "aor": "ao r", "ehr": "eh r", "ihr": "ih r", "uhr": "uh 
 VOWELS = frozenset(["aa", "ae", "ah", "ao", "aw", "ax", "ay", "eh", "er", "ey", "ih", "iy", "ow", "oy", "uh", "uw"])
 EVERYBODY = ("sa1", "sa2")
 OWN = ("si649", "si1027", "si1657", "sx37", "sx127", "sx217", "sx307", "sx397")
-SNR_DB = 30.0
 Label = tuple[int, int, str]  # first sample, sample after the last, phone or word
 
 
@@ -80,11 +79,7 @@ class Booth:
         name, words, voice = task
         speech = espeak.say(words, voice)
         clean = sound.resampled(speech.samples, speech.rate)
-        pause = sound.RATE // 5
-        signal = np.pad(clean, (pause, pause))
-        rng = sound.generator(1, name)
-        signal += rng.standard_normal(len(signal)) * np.sqrt(sound.power(clean) / 10 ** (SNR_DB / 10))
-        signal *= 0.3 / np.abs(signal).max()
+        signal, pause = sound.near(clean, name)
         scale, end = sound.RATE / speech.rate, pause + len(clean)
         named = self._phones.segments(speech.phones, name)
         segments = [(phone, pause + int(start * scale), word) for phone, start, word in named]

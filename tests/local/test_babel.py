@@ -240,7 +240,7 @@ def test_callers_of_two_sets_are_in_one(root, pack, tmp_path):
         ("喂\n[1.0]\n".encode(), "line 1: expected a time such as [0.000], found '喂'"),
         ("[0.0]\n喂\n[2.0]\n好\n[1.0]\n".encode(), "line 5: the time 1 follows 2, which is later"),
         ("[0.0]\n喂\n".encode(), "does not end with a time such as [600.000]"),
-        (b"[0.0]\n\xff\xfe\n[1.0]\n", "is not UTF-8 text (invalid start byte at byte 6)"),
+        (b"[0.0]\n\xff\xfe\n[1.0]\n", "is not UTF-8 text (invalid start byte at byte 1 of line 2)"),
     ],
 )
 def test_transcripts_that_are_wrong(root, pack, tmp_path, content, sentence):
