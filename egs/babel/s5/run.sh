@@ -52,7 +52,7 @@ if stage 0 "corpus: data directories and dictionary"; then
 fi
 
 if stage 1 "features: MFCC of 8 kHz, and CMVN statistics of each speaker"; then
-    for x in train heldout dev test; do mfcc_once $x "$corpus"; done
+    for x in train heldout dev test; do mfcc_once $x "$corpus" --resample true; done
 fi
 
 if stage 2 "language: lexicon, and an n-gram of the training transcripts"; then
