@@ -36,6 +36,8 @@ def recipe(root: Path, folder: Path) -> Path:
     ],
 )
 def test_all_stages(root, tmp_path, language, options, units, limit):
+    for package in ("espeakng_loader", "sentencepiece"):
+        pytest.importorskip(package)
     folder = recipe(root, tmp_path)
     for command in (
         ["local/babel/make_lookalike.sh", "--nj", "1", "--language", language, "--conversations", "5", "corpus"],
