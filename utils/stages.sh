@@ -138,16 +138,6 @@ system() {  # system NAME SCRIPT OPTIONS…: counted among the models, and train
         data-fmllr/train data-fmllr/heldout data/lang exp/tri3_ali_{train,heldout}"${ali:-}" "$dir"
 }
 
-# tricks NAME RANK "RATES" "RATES WITH A BOTTLENECK" SCRIPT OPTIONS…: none, a bottleneck of that rank, halving by ERLL, both
-tricks() {
-    local name=$1 whole=(--schedule halving --rates "$3") narrow=(--schedule halving --rates "$4" --bottleneck "$2")
-    shift 4
-    system "${name}_nt" "$@" "${whole[@]}"
-    system "${name}_b" "$@" "${narrow[@]}"
-    system "${name}_r" "$@" "${whole[@]}" --metric erll
-    system "${name}_br" "$@" "${narrow[@]}" --metric erll
-}
-
 papers() {  # papers STAGE FUNCTION TITLE: the systems of a function of conf/<size>.sh
     training=false
     ! stage "$1" "$3" || training=true
