@@ -43,11 +43,11 @@ score_once() {  # score_once DIR TUNED TESTED OPTIONS…: weights tuned on a set
 # From sound to features and from text to language; the functions read `train_cmd` besides, and `mfcc_config`,
 # conf/mfcc.conf unless it is set.
 
-mfcc_once() {  # mfcc_once SET SOUND: MFCC of data/SET, whose sound is in the folder SOUND, and CMVN statistics
+mfcc_once() {  # mfcc_once SET SOUND OPTIONS…: MFCC of data/SET, whose sound is in the folder SOUND, and CMVN statistics
     local features=data/$1/data/raw_mfcc_$1.ark
     once --in=data/"$1"/{wav.scp,utt2spk} --in="$2" --in="${mfcc_config:=conf/mfcc.conf}" \
         --out=data/"$1"/{feats.scp,utt2num_frames,utt2dur,frame_shift} --out="$features" -- \
-        steps/make_mfcc.sh --mfcc-config "$mfcc_config" --nj "$nj" --cmd "$train_cmd" "data/$1"
+        steps/make_mfcc.sh --mfcc-config "$mfcc_config" --nj "$nj" --cmd "$train_cmd" "${@:3}" "data/$1"
     once --in=data/"$1"/{feats.scp,utt2spk} --in="$features" --out=data/"$1"/cmvn.scp --out="data/$1/data/cmvn_$1.ark" -- \
         steps/compute_cmvn_stats.sh --cmd "$train_cmd" "data/$1"
 }
@@ -136,16 +136,6 @@ system() {  # system NAME SCRIPT OPTIONS…: counted among the models, and train
         --out="$dir"/{model.safetensors,ali_train_pdf.counts,final.mdl,tree,phones.txt,model.json} -- \
         "steps/$script" --cmd "$cuda_cmd" --device "$device" --seed "$seed" --splice "${splice:-5}" "$@" \
         data-fmllr/train data-fmllr/heldout data/lang exp/tri3_ali_{train,heldout}"${ali:-}" "$dir"
-}
-
-# tricks NAME RANK "RATES" "RATES WITH A BOTTLENECK" SCRIPT OPTIONS…: none, a bottleneck of that rank, halving by ERLL, both
-tricks() {
-    local name=$1 whole=(--schedule halving --rates "$3") narrow=(--schedule halving --rates "$4" --bottleneck "$2")
-    shift 4
-    system "${name}_nt" "$@" "${whole[@]}"
-    system "${name}_b" "$@" "${narrow[@]}"
-    system "${name}_r" "$@" "${whole[@]}" --metric erll
-    system "${name}_br" "$@" "${narrow[@]}" --metric erll
 }
 
 papers() {  # papers STAGE FUNCTION TITLE: the systems of a function of conf/<size>.sh

@@ -41,7 +41,7 @@ cd "$language"
 # shellcheck source=conf/laptop.sh
 . "conf/$size.sh"
 # shellcheck disable=SC2034  # read by the stages
-graph=exp/tri3/graph sets=data-fmllr archives=() splice=4
+graph=exp/tri3/graph sets=data-fmllr archives=() splice=4 search=(--acwt 0.1 "${beams[@]}")
 if ((pieces)); then order=4 scored=joined,$scored; fi
 
 if stage 0 "corpus: data directories and dictionary"; then
@@ -52,7 +52,7 @@ if stage 0 "corpus: data directories and dictionary"; then
 fi
 
 if stage 1 "features: MFCC of 8 kHz, and CMVN statistics of each speaker"; then
-    for x in train heldout dev test; do mfcc_once $x "$corpus"; done
+    for x in train heldout dev test; do mfcc_once $x "$corpus" --resample true; done
 fi
 
 if stage 2 "language: lexicon, and an n-gram of the training transcripts"; then
@@ -64,7 +64,7 @@ if stage 3 "labels: GMMs of phones, of phones in context, with LDA and MLLT, and
 fi
 
 if stage 4 "graph: HCLG; features: adapted to each speaker, those of dev and test by decoding them"; then
-    adapted_features --acwt 0.1
+    adapted_features "${search[@]}"
 fi
 
 papers 5 may2017 "may2017: random Fourier features, bottlenecks, feature selection"
@@ -78,7 +78,7 @@ models+=("$combination")
 
 if stage 8 "decode: lattices of dev and test"; then
     for dir in "${models[@]}"; do
-        for x in dev test; do decode_once "$dir" $x --acwt 0.1; done
+        for x in dev test; do decode_once "$dir" $x "${search[@]}"; done
     done
 fi
 

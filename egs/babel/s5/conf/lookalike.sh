@@ -3,6 +3,7 @@
 # One small system of each kind, for the few minutes of speech of local/babel/make_lookalike.sh.
 gmms=(300 150 600)
 combined=(exp/gaussian exp/dnn_tanh)
+beams=(--beam 10 --lattice-beam 6 --max-active 2000)
 
 _brief=(--search-frames 5000 --max-epochs 3)
 
