@@ -68,12 +68,8 @@ class Rules:
 
 def _fits(rule: _Rule, text: str, place: int) -> bool:
     begin, end = place - len(rule.left), place + len(rule.old)
-    return (
-        begin >= 0
-        and text.startswith(rule.old, place)
-        and text.startswith(rule.left, begin)
-        and text.startswith(rule.right, end)
-    )
+    parts = ((rule.left, begin), (rule.old, place), (rule.right, end))
+    return begin >= 0 and all(text.startswith(part, at) for part, at in parts)
 
 
 def _check_option(line: str, where: str) -> None:

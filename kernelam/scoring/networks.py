@@ -16,7 +16,8 @@ from kernelam.scoring.alignment import ErrorCounts
 
 EMPTY = "@"
 _SUBSTITUTION, _ONE_SIDE, _OPTIONAL, _BOTH_EMPTY, _EMPTY_ALONE = 4000, 3000, 2000, 1000, 1
-_Pairs = list[tuple[str | None, str | None]]
+_Pair = tuple[str | None, str | None]
+_Place = tuple[int, int]
 
 
 class Network(NamedTuple):
@@ -94,7 +95,7 @@ def _against(one: str, two: str) -> int:
     return 0 if same(one, two) else _SUBSTITUTION
 
 
-def align_networks(ref: Sequence[str], hyp: Sequence[str]) -> _Pairs:
+def align_networks(ref: Sequence[str], hyp: Sequence[str]) -> list[_Pair]:
     """The pairs of the cheapest strings: the two words where they count as correct are the same.
 
     Among equal costs the two words stand against each other before the one of the hypothesis stands alone, and that
@@ -104,10 +105,10 @@ def align_networks(ref: Sequence[str], hyp: Sequence[str]) -> _Pairs:
 
 
 @lru_cache(maxsize=1 << 16)
-def _aligned(ref: tuple[str, ...], hyp: tuple[str, ...]) -> tuple[tuple[str | None, str | None], ...]:
+def _aligned(ref: tuple[str, ...], hyp: tuple[str, ...]) -> tuple[_Pair, ...]:
     one, two = network(ref), network(hyp)
     cost: list[list[int]] = [[0] * len(two.words) for _ in one.words]
-    back: list[list[tuple[int, int]]] = [[(0, 0)] * len(two.words) for _ in one.words]
+    back: list[list[_Place]] = [[(0, 0)] * len(two.words) for _ in one.words]
     for a, word in enumerate(one.words):
         for b, other in enumerate(two.words):
             ways = []
@@ -127,13 +128,11 @@ def _aligned(ref: tuple[str, ...], hyp: tuple[str, ...]) -> tuple[tuple[str | No
     return tuple(_trace(one, two, back, place))[::-1]
 
 
-def _cost(way: tuple[int, tuple[int, int]]) -> int:
+def _cost(way: tuple[int, _Place]) -> int:
     return way[0]
 
 
-def _trace(
-    one: Network, two: Network, back: list[list[tuple[int, int]]], place: tuple[int, int]
-) -> Iterator[tuple[str | None, str | None]]:
+def _trace(one: Network, two: Network, back: list[list[_Place]], place: _Place) -> Iterator[_Pair]:
     while place != (0, 0):
         (a, b), place = place, back[place[0]][place[1]]
         if place[0] != a and place[1] != b:

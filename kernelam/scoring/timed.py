@@ -29,13 +29,13 @@ def score_timed(folder: Path, data: Path, hyps: Mapping[Weights, Transcripts], t
     shutil.rmtree(ctm.parent, ignore_errors=True)
     with replacing(ctm, "w") as stream:
         for (recording, channel), words in sorted(placed[scored.weights].items()):
-            stream.writelines(f"{recording} {channel} {t.begin:.2f} {t.duration:.2f} {t.word}\n" for t in sorted(words))
+            stream.writelines(f"{recording} {channel} {t.begin:.3f} {t.duration:.3f} {t.word}\n" for t in sorted(words))
     line = f"{scored.result.wer_line} {folder}/wer_{scored.weights.name}"
     return "\n".join([line, *_checked(scored.result, data / "stm", ctm, glm)])
 
 
 def _placed(data: DataDir, texts: Transcripts) -> dict[Channel, list[Timed]]:
-    """Words in seconds of their recordings; every recording has an entry."""
+    """Words in seconds of their recordings."""
     shift = float(next(lines(data.path / "frame_shift"))) if data.has("frame_shift") else 0.01
     segments = pick(data.segments, texts, data.path / "segments")
     found: dict[Channel, list[Timed]] = defaultdict(list)
@@ -44,7 +44,7 @@ def _placed(data: DataDir, texts: Transcripts) -> dict[Channel, list[Timed]]:
         channel = pick(data.reco2file_and_channel, [segment.recording], data.path / "reco2file_and_channel")
         for word, begin, end in _triples(utt, tokens):
             time = segment.start + begin * shift
-            found[channel[segment.recording]].append(Timed(time, (end - begin) * shift, word))
+            found[channel[segment.recording]].append(Timed(round(time, 3), round((end - begin) * shift, 3), word))
     return found
 
 

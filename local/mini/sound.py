@@ -72,3 +72,19 @@ def record(speech: np.ndarray, gains: np.ndarray, babble: np.ndarray, rng: Gener
     signal *= 10 ** (rng.uniform(*LEVEL_DB) / 20) / np.sqrt(power(heard))
     signal *= min(1.0, 0.98 / np.max(np.abs(signal)))  # never clipped
     return np.rint(signal * 32767).astype("<i2"), before / RATE
+
+
+def sphere(samples: np.ndarray, rate: int = RATE) -> bytes:
+    """A NIST file: a header of 1024 bytes, then 16-bit samples."""
+    fields = [
+        "NIST_1A",
+        "   1024",
+        "channel_count -i 1",
+        f"sample_count -i {len(samples)}",
+        f"sample_rate -i {rate}",
+        "sample_n_bytes -i 2",
+        "sample_byte_format -s2 01",
+        "sample_sig_bits -i 16",
+        "end_head",
+    ]
+    return "\n".join([*fields, ""]).encode().ljust(1024) + samples.astype("<i2").tobytes()
