@@ -14,7 +14,8 @@ once() {  # once --in FILE … --out FILE … -- COMMAND …: run it unless what
 }
 
 # Stages that recipes share. They read `nj`, `decode_cmd`, `graph`; the folder of the `sets` that are decoded, data unless
-# it is set; and, where features lie outside of it, their `archives`.
+# it is set; where features lie outside of it, their `archives`; and, where lattices are to be rescored, what stands behind
+# the names of the decode directories of the first `pass`.
 
 decode_once() {  # decode_once DIR SET OPTIONS…: lattices of SET by the model in DIR, unless they are current
     local dir=$1 set=$2 data=${sets:-data}/$2 file inputs=()
@@ -23,17 +24,24 @@ decode_once() {  # decode_once DIR SET OPTIONS…: lattices of SET by the model 
         "$dir"/{cmvn_opts,delta_opts} "${archives[@]}"; do
         [[ ! -e $file ]] || inputs+=("--in=$file")
     done
-    once "${inputs[@]}" --in="$graph" --out="$dir/decode_$set" -- \
-        steps/decode.sh --nj "$nj" --cmd "$decode_cmd" --skip-scoring true "$@" "$graph" "$data" "$dir/decode_$set"
+    once "${inputs[@]}" --in="$graph" --out="$dir/decode_$set${pass:-}" -- \
+        steps/decode.sh --nj "$nj" --cmd "$decode_cmd" --skip-scoring true "$@" "$graph" "$data" "$dir/decode_$set${pass:-}"
+}
+
+rescore_once() {  # rescore_once DIR SET OLD NEW: lattices of the first pass with another language model
+    local dir=$1 set=$2 old=$3 new=$4 lattices=("$1/decode_$2$pass"/lat.*.gz)
+    once "${lattices[@]/#/--in=}" --in={"$old","$new"}/{G.fst,words.txt} --out="$dir/decode_$set" -- \
+        steps/lmrescore.sh --cmd "$decode_cmd" --skip-scoring true "$old" "$new" "data/$set" "$dir/decode_$set$pass" "$dir/decode_$set"
 }
 
 score_once() {  # score_once DIR TUNED TESTED OPTIONS…: weights tuned on a set and applied to another
-    local dir=$1 tuned=$2 tested=$3 set lattices tuning
+    local dir=$1 tuned=$2 tested=$3 set lattices tuning file references
     shift 3
     for set in "$tuned" "$tested"; do
-        lattices=("$dir/decode_$set"/lat.*.gz) tuning=()
+        lattices=("$dir/decode_$set"/lat.*.gz) tuning=() references=()
+        for file in "data/$set"/{text,stm,glm}; do [[ ! -e $file ]] || references+=("--in=$file"); done
         [[ $set == "$tuned" ]] || tuning=("--in=$dir/decode_$tuned/scoring_kaldi/best_wer")
-        once --in="$dir/decode_$set/num_jobs" "${lattices[@]/#/--in=}" "${tuning[@]}" --in="data/$set/text" \
+        once --in="$dir/decode_$set/num_jobs" "${lattices[@]/#/--in=}" "${tuning[@]}" "${references[@]}" \
             --out="$dir/decode_$set/scoring_kaldi" -- \
             steps/score.sh --cmd "$decode_cmd" "$@" ${tuning:+--tuned-on "$dir/decode_$tuned"} \
             "data/$set" "$graph" "$dir/decode_$set"
@@ -43,9 +51,9 @@ score_once() {  # score_once DIR TUNED TESTED OPTIONS…: weights tuned on a set
 # From sound to features and from text to language; the functions read `train_cmd` besides, and `mfcc_config`,
 # conf/mfcc.conf unless it is set.
 
-mfcc_once() {  # mfcc_once SET SOUND: MFCC of data/SET, whose sound is in the folder SOUND, and CMVN statistics
-    local features=data/$1/data/raw_mfcc_$1.ark
-    once --in=data/"$1"/{wav.scp,utt2spk} --in="$2" --in="${mfcc_config:=conf/mfcc.conf}" \
+mfcc_once() {  # mfcc_once SET SOUND…: MFCC of data/SET, whose sound is in the folders SOUND, and CMVN statistics
+    local features=data/$1/data/raw_mfcc_$1.ark sounds=("${@:2}")
+    once --in=data/"$1"/{wav.scp,utt2spk} "${sounds[@]/#/--in=}" --in="${mfcc_config:=conf/mfcc.conf}" \
         --out=data/"$1"/{feats.scp,utt2num_frames,utt2dur,frame_shift} --out="$features" -- \
         steps/make_mfcc.sh --mfcc-config "$mfcc_config" --nj "$nj" --cmd "$train_cmd" "data/$1"
     once --in=data/"$1"/{feats.scp,utt2spk} --in="$features" --out=data/"$1"/cmvn.scp --out="data/$1/data/cmvn_$1.ark" -- \
@@ -110,14 +118,45 @@ adapted_features() {  # adapted_features OPTIONS…: the graph; sets decoded by 
         utils/mkgraph.sh data/lang_test exp/tri3 "$graph"
     mapfile -t files < <(_gmm_files exp/tri3)
     for set in "${tested[@]}"; do
-        once --in="data/$set"/{feats.scp,cmvn.scp,utt2spk,data} "${files[@]}" --in="$graph" --out="exp/tri3/decode_$set" -- \
-            steps/decode_fmllr.sh --nj "$nj" --cmd "$decode_cmd" --skip-scoring true "$@" "$graph" "data/$set" "exp/tri3/decode_$set"
+        once --in="data/$set"/{feats.scp,cmvn.scp,utt2spk,data} "${files[@]}" --in="$graph" --out="exp/tri3/decode_$set${pass:-}" -- \
+            steps/decode_fmllr.sh --nj "$nj" --cmd "$decode_cmd" --skip-scoring true "$@" "$graph" "data/$set" "exp/tri3/decode_$set${pass:-}"
     done
     while read -r set; do
-        transforms=exp/tri3/decode_$set
+        transforms=exp/tri3/decode_$set${pass:-}
         [[ -e $transforms ]] || transforms=exp/tri3_ali_$set
         found=("$transforms"/trans.*)
         once --in="data/$set"/{feats.scp,cmvn.scp,utt2spk,text,data} "${files[@]}" "${found[@]/#/--in=}" --out="data-fmllr/$set" -- \
             steps/make_fmllr_feats.sh --cmd "$train_cmd" --transform-dir "$transforms" "data-fmllr/$set" "data/$set" exp/tri3
     done < <(printf '%s\n' train heldout "${tested[@]}" | sort -u)
+}
+
+# The systems of conf/<size>.sh on adapted features. The functions read `device`, `cuda_cmd`, `splice`, and `ali`, what
+# stands behind the names of the alignments; `models` are the directories of all systems, trained now or not.
+
+models=()
+
+system() {  # system NAME SCRIPT OPTIONS…: one of conf/<size>.sh; counted among the models, and trained if `training`
+    local dir=exp/$1 script=$2
+    shift 2
+    models+=("$dir")
+    ! $training || once --in=data-fmllr/{train,heldout} --in=data/lang --in=exp/tri3_ali_{train,heldout}"$ali" \
+        --out="$dir"/{model.safetensors,ali_train_pdf.counts,final.mdl,tree,phones.txt,model.json} -- \
+        "steps/$script" --cmd "$cuda_cmd" --device "$device" --seed "$seed" --splice "$splice" "$@" \
+        data-fmllr/train data-fmllr/heldout data/lang exp/tri3_ali_{train,heldout}"$ali" "$dir"
+}
+
+papers() {  # papers STAGE FUNCTION TITLE: the systems of a function of conf/<size>.sh
+    training=false
+    ! stage "$1" "$3" || training=true
+    "$2"
+}
+
+combine_once() {  # combine_once STAGE DIR MODEL MODEL: one model of two
+    local dir=$2
+    models+=("$dir")
+    stage "$1" "combination: a kernel model and a DNN" || return 0
+    once --in=data-fmllr/heldout --in=exp/tri3_ali_heldout"$ali" --in={"$3","$4"}/model.{json,safetensors} \
+        --out="$dir"/{model.json,model.safetensors} -- \
+        steps/combine.sh --cmd "$cuda_cmd" --device "$device" data-fmllr/heldout data/lang exp/tri3_ali_heldout"$ali" \
+        "$3" "$4" "$dir"
 }

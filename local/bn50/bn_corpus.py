@@ -172,14 +172,15 @@ def main(
         "test": test or found_in(folders, r"rt-?03.*", "--test, a folder with the sound and STM file of RT-03,"),
     }
     lexicon = lexicon or found_in(folders, r"(lexicon|cmudict).*", "--lexicon, pronunciations in CMUdict's layout,")
-    if glm is None and any(folder.glob("*.glm") for folder in folders):
+    if glm is None and any(path for folder in folders for path in folder.glob("*.glm")):
         glm = found_in(folders, r".*\.glm", "--glm, the mapping rules that are meant,")
     apart = list(places.values())
     sounds, texts = sounds_of(folders, apart), transcripts_of(paths(transcripts) or folders, apart)
     parts = training({show: texts[show] for show in chosen(shows, sounds, texts)}, sounds)
     parts |= {name: evaluation(place) for name, place in places.items()}
     said = {name: utterances(part) for name, part in parts.items()}
-    more = [spoken(row) for path in paths(text) for row in text_of(path).splitlines()]
+    texts_there = [folder / "text.txt" for folder in folders if (folder / "text.txt").is_file()]
+    more = [spoken(row) for path in paths(text) or texts_there for row in text_of(path).splitlines()]
     rows = [*(one.words for name in ("train", "heldout") for one in said[name]), *more]
     counts = Counter(word for row in rows for word in row.split() if word != UNKNOWN)
     pronunciations, rules = read_lexicon(lexicon), text_of(glm) if glm else ""

@@ -29,6 +29,7 @@ from kernelam.scoring.stm import IGNORED, Reference
 MINI = Path(__file__).resolve().parent.parent / "mini"
 SENTENCES = 3  # of a turn
 TURNS = 4  # of a show, by two speakers
+TEXT = 2000  # more sentences for the language model, of which those without new words remain
 SNR_DB = 30.0
 HESITATION = "uh"
 EXCLUDED = "excluded_region"
@@ -228,8 +229,11 @@ def main(nj: int, shows: int, corpus: Path) -> None:
     for folder, tapes in evaluations.items():
         files[corpus / folder / f"{folder}.stm"] = stm_lines(tapes).encode()
     vocabulary = sorted({word.strip(",") for words, _ in tasks for word in words})
+    more = [" ".join(sentences.draw()).replace(",", "") for _ in range(TEXT)]
+    more = [row for row in more if set(row.split()) <= set(vocabulary)]
     entries = spoken.lexicon(isolated(spoken.unheard(vocabulary), phones, tasks[0][1], nj))
     files |= {corpus / "lexicon.txt": cmudict(entries).encode(), corpus / "lookalike.glm": GLM.encode()}
+    files[corpus / "text.txt"] = "".join(f"{row.capitalize()}.\n" for row in more).encode()
     files[corpus / "LDC97T22/readme.txt"] = b"Transcripts of the look-alike.\n"
     for path, content in files.items():
         with replacing(path) as stream:

@@ -8,7 +8,7 @@ from kernelam.errors import KernelamError
 from kernelam.progress import warn
 from kernelam.scoring.stm import Reference
 
-_PIECE = re.compile(r"<(?P<close>/?)(?P<tag>\w+)(?P<attributes>[^>]*)>|(?P<text>[^<]+)|<")
+_PIECE = re.compile(r"<(?P<close>/?)(?P<tag>\w+)(?P<attributes>(?:"[^"]*"|[^>"])*)>|(?P<text>[^<]+)|<")
 _ATTRIBUTE = re.compile(r"""(\w+)\s*=\s*("[^"]*"|[^\s,]+)""")
 _TURNS, _TIMES = ("turn", "segment"), ("sync", "time")
 _UNHEARD = ("commercial", "nontrans")  # types of sections that nobody is to train on
@@ -104,7 +104,8 @@ def spoken(text: str) -> str:
     text = re.sub(r"\[\[.*?\]\]|\[[^]]*\]|\{[^}]*\}", " ", text)
     words = []
     for token in re.sub(r"\(\(|\)\)|\*\*|[+#\"]", " ", text).lower().split():
-        word = re.sub(r"[?.,!;:]+$", "", token).lstrip("^@%")
+        token = token.lstrip("^@%")
+        word = re.sub(r"[?.,!;:]+$", "", token)
         if letters := re.fullmatch(r"((?:_[a-z])+)('?s)?", word):
             spelt = [f"{letter}." for letter in letters[1].split("_")[1:]]
             words += [*spelt[:-1], spelt[-1] + (letters[2] or "")]

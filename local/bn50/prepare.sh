@@ -8,7 +8,7 @@
 #   --test <dir>           the same; otherwise a folder rt03…
 #   --lexicon <file>       in CMUdict's layout; otherwise lexicon… or cmudict…
 #   --glm <file>           mapping rules; otherwise a file of that ending
-#   --text <files>         more text for the language model
+#   --text <files>         more text for the language model; otherwise text.txt
 # e.g.: local/bn50/prepare.sh --transcripts "/ldc/LDC97T22 /ldc/LDC98T28" --shows conf/bn50.list --dev /ldc/dev04f \
 #           --test /ldc/rt03 --lexicon cmudict-0.7b "/ldc/LDC97S44 /ldc/LDC98S71" data
 set -euo pipefail

@@ -63,24 +63,9 @@ if stage 4 "graphs; features: adapted to each speaker, those of dev and test by 
 fi
 
 # shellcheck disable=SC2034  # read by the stages
+splice=5
+# shellcheck disable=SC2034
 if [[ $states == phones ]]; then graph=exp/graph_phones ali=_phones; else graph=exp/tri3/graph ali=; fi
-models=()
-
-system() {  # system NAME SCRIPT OPTIONS…: one of conf/<size>.sh; counted among the models, and trained if `training`
-    local dir=exp/$1 script=$2
-    shift 2
-    models+=("$dir")
-    ! $training || once --in=data-fmllr/{train,heldout} --in=data/lang --in=exp/tri3_ali_{train,heldout}"$ali" \
-        --out="$dir"/{model.safetensors,ali_train_pdf.counts,final.mdl,tree,phones.txt,model.json} -- \
-        "steps/$script" --cmd "$cuda_cmd" --device "$device" --seed "$seed" --splice 5 "$@" \
-        data-fmllr/train data-fmllr/heldout data/lang exp/tri3_ali_{train,heldout}"$ali" "$dir"
-}
-
-papers() {  # papers STAGE FUNCTION TITLE: the systems of a function of conf/<size>.sh
-    training=false
-    ! stage "$1" "$3" || training=true
-    "$2"
-}
 
 papers 5 may2017 "may2017: random Fourier features, bottlenecks, feature selection"
 papers 6 networks "the DNNs of may2017 and lu2014, and a stronger one"
@@ -89,14 +74,7 @@ papers 8 chen2016 "chen2016: ridge regression, one class against one"
 papers 9 cho2009 "cho2009: arc-cosine kernels and multilayer kernel machines"
 papers 10 kubo2012 "kubo2012: kernel gradient matching pursuit"
 
-combination=exp/combination
-if stage 11 "combination: a kernel model and a DNN"; then
-    once --in=data-fmllr/heldout --in=exp/tri3_ali_heldout"$ali" --in="${combined[0]}"/model.{json,safetensors} \
-        --in="${combined[1]}"/model.{json,safetensors} --out=$combination/{model.json,model.safetensors} -- \
-        steps/combine.sh --cmd "$cuda_cmd" --device "$device" data-fmllr/heldout data/lang exp/tri3_ali_heldout"$ali" \
-        "${combined[@]}" $combination
-fi
-models+=("$combination")
+combine_once 11 exp/combination "${combined[@]}"
 
 if stage 12 "decode: lattices of dev and test"; then
     for dir in "${models[@]}"; do
