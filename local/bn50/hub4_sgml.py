@@ -8,7 +8,7 @@ from kernelam.errors import KernelamError
 from kernelam.progress import warn
 from kernelam.scoring.stm import Reference
 
-_PIECE = re.compile(r"<(?P<close>/?)(?P<tag>\w+)(?P<attributes>(?:"[^"]*"|[^>"])*)>|(?P<text>[^<]+)|<")
+_PIECE = re.compile(r'<(?P<close>/?)(?P<tag>\w+)(?P<attributes>(?:"[^"\n<]*"|[^>"])*)>|(?P<text>[^<]+)|<')
 _ATTRIBUTE = re.compile(r"""(\w+)\s*=\s*("[^"]*"|[^\s,]+)""")
 _TURNS, _TIMES = ("turn", "segment"), ("sync", "time")
 _UNHEARD = ("commercial", "nontrans")  # types of sections that nobody is to train on
@@ -53,6 +53,8 @@ class _Reader:
                 if self._turn:
                     self._words.append(piece["text"])
                 continue
+            if not tag:
+                raise KernelamError(f"{where}: a < that begins no tag, or one that does not end")
             attributes = {
                 name.lower(): value.strip('"') for name, value in _ATTRIBUTE.findall(piece["attributes"] or "")
             }
