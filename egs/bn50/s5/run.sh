@@ -113,6 +113,8 @@ if stage 9 "the whole language model in their lattices; scores by STM, weights t
 fi
 
 if stage 10 "report"; then
-    kernelam report --title "Broadcast News" --corpus bn50 --baseline exp/tri3 --output RESULTS.md exp/tri3 "${models[@]}"
+    published=(--corpus bn50)
+    [[ $size != lookalike ]] || published=()  # which are of another corpus
+    kernelam report --title "Broadcast News" "${published[@]}" --baseline exp/tri3 --output RESULTS.md exp/tri3 "${models[@]}"
     cat RESULTS.md
 fi

@@ -3,7 +3,7 @@
 # One small system of each kind, for the few minutes of speech of local/bn50/make_lookalike.sh.
 gmms=(300 200 1000)
 threshold=1e-5
-acwt=0.2 search=(--beam 11 --lattice-beam 6 --max-active 2000) lmwts=(--min-lmwt 3 --word-ins-penalty "0.0 0.5")
+acwt=0.2 search=(--beam 11 --lattice-beam 6 --max-active 2000) lmwts=(--min-lmwt 1 --word-ins-penalty "0.0 0.5")
 combined=(exp/gaussian exp/dnn_tanh)
 
 _brief=(--bottleneck 50 --search-frames 5000 --max-epochs 4)
