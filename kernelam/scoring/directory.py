@@ -81,7 +81,7 @@ def score_directory(
     record |= {"systems": list(systems)} if systems else {}
     record |= {"rule": rule} if rule != "kaldi" else {}
 
-    files = _grid_files(directory, refs, grid, points)
+    files = _grid_files(directory, refs, grid, points, rule)
     files[_BEST] = _best_line(directory, best, points[best])
     if tuned_on is not None:
         files["scoring_kaldi/oracle_wer"] = _best_line(directory, oracle, points[oracle])
@@ -127,7 +127,11 @@ def _hypotheses(weights: Weights) -> str:
 
 
 def _grid_files(
-    directory: Path, refs: Transcripts, grid: Mapping[Weights, Transcripts], points: Mapping[Weights, WerResult]
+    directory: Path,
+    refs: Transcripts,
+    grid: Mapping[Weights, Transcripts],
+    points: Mapping[Weights, WerResult],
+    rule: str,
 ) -> dict[str, str]:
     """The texts that were scored, and the score of every point.
 
@@ -137,6 +141,8 @@ def _grid_files(
     for weights, result in points.items():
         hypotheses = _hypotheses(weights)
         command = f"compute-wer --text --mode=all ark:{directory / _REFERENCE} ark:{directory / hypotheses}"
+        if rule != "kaldi":
+            command = f"{directory / hypotheses} against {directory / _REFERENCE} by the rules of {rule}"
         files[hypotheses] = _table(grid[weights])
         files[f"wer_{weights.name}"] = f"# {command}\n{result.text}"
     return files

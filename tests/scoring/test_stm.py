@@ -7,10 +7,13 @@ import pytest
 
 from kernelam.errors import KernelamError
 from kernelam.scoring.alignment import ErrorCounts
+from kernelam.scoring.bootstrap import compare
+from kernelam.scoring.directory import read_scored, score_directory
 from kernelam.scoring.glm import Rules
 from kernelam.scoring.networks import align_networks, count_networks
 from kernelam.scoring.sclite import program, sclite
 from kernelam.scoring.stm import Stm, read_ctm, read_stm
+from kernelam.scoring.tuning import Weights
 from kernelam.scoring.wer import compute_wer
 
 WORDS = ["a", "b", "c", "d", "e", "uh", "um", "gonna", "ok", "any", "more", "frag-", "-ment", "fragment", "twenty-one"]
@@ -134,6 +137,32 @@ def test_a_file_of_another_kind(tmp_path):
     (tmp_path / "ctm").write_text("x 1 0 a\n")
     with pytest.raises(KernelamError, match="ctm, line 1: expected 'recording channel begin duration word'"):
         read_ctm(tmp_path / "ctm")
+
+
+def test_on_the_command_line(tmp_path, kernelam):
+    (tmp_path / "stm").write_text("x 1 s 0 1 gonna { a / b c } d\nx 1 s 1 2 ignore_time_segment_in_scoring\n")
+    (tmp_path / "ctm").write_text("x 1 0.1 0.1 going\nx 1 0.2 0.1 to\nx 1 0.3 0.1 c\nx 1 1.5 0.1 e\n")
+    (tmp_path / "glm").write_text(GLM)
+    done = kernelam("score", "stm", "--glm", "glm", "stm", "ctm", cwd=tmp_path)
+    assert done.stdout.startswith("%WER 40.00 [ 2 / 5, 0 ins, 2 del, 0 sub ]\n"), done.stderr
+    done = kernelam("score", "stm", "stm", "nosuch", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no such file nosuch" in done.stderr
+
+
+def test_systems_that_choose_other_alternatives_are_compared(tmp_path):
+    refs = {"u-1": ["a", "{", "b", "/", "c", "d", "}"], "u-2": ["e"]}
+    found = []
+    for name, words in (("one", ["a", "b"]), ("two", ["a", "c", "d"])):
+        hyps = {Weights(7, 0.0): {"u-1": words, "u-2": ["e"]}, Weights(8, 0.0): {"u-1": ["x"], "u-2": []}}
+        scored = score_directory(tmp_path / name, refs, hyps, dict.fromkeys(refs, "u"), rule="sclite")
+        assert scored.weights == Weights(7, 0.0)
+        found.append(read_scored(tmp_path / name))
+        assert found[-1] == scored.result
+    assert [result.total.ref_words for result in found] == [3, 4]
+    assert compare(*found).difference == 0.0
+    per_utt = (tmp_path / "two/scoring_kaldi/wer_details/per_utt").read_text()
+    assert "u-1 #csid 3 0 0 0" in per_utt
 
 
 def test_rules(tmp_path):
