@@ -2,7 +2,7 @@
 # shellcheck disable=SC2034,SC2154  # read by run.sh, and its own
 # egs/bn50 in little, as one of its sizes: labels of monophones, features that nobody adapted, a few small models.
 threshold=1e-5
-acwt=0.2 search=(--beam 10 --lattice-beam 5 --max-active 1000) lmwts=(--min-lmwt 1 --max-lmwt 6 --word-ins-penalty 0.0)
+acwt=0.2 search=(--beam 9 --lattice-beam 4 --max-active 600) lmwts=(--min-lmwt 1 --max-lmwt 6 --word-ins-penalty 0.0)
 gmms=() combined=(exp/gaussian exp/dnn_tanh)
 
 gmm_ladder() {
