@@ -182,12 +182,9 @@ def ctm(
     MODEL is a final.mdl or the directory of one; LANG has phones/word_boundary.int or phones/align_lexicon.int.
     """
     from kernelam.decoding.mbr import minimum_bayes_risk
-    from kernelam.decoding.words import WordAligner, read_rule
-    from kernelam.hmm.transitions import TransitionModel
+    from kernelam.decoding.words import WordAligner
 
-    spell = _speller(words)
-    transitions = TransitionModel.load(model / "final.mdl" if model.is_dir() else model)
-    aligner = WordAligner(transitions, read_rule(lang / "phones"))
+    spell, aligner = _speller(words), WordAligner.of(model, lang)
     with _writing(output) as stream:
         for utt, lattice in _each(lattices):
             aligned = aligner.align(lattice, f"the lattice of {utt}")

@@ -30,16 +30,21 @@ def command() -> None:
 @click.option("--lmwts", default="7 8 9 10 11 12 13 14 15 16 17", help="LM weights.")
 @click.option("--penalties", default="0.0 0.5 1.0", help="Word insertion penalties.")
 @click.option("--tuned-on", type=PATH, help="A scored decode directory whose weights are tried too.")
+@click.option("--times", type=PATH, help="A model: behind each word are the frames where it begins and ends.")
 @click.argument("words", type=PATH)
 @click.argument("lattices", type=PATH)
 @click.argument("out", type=PATH)
-def paths(lmwts: str, penalties: str, tuned_on: Path | None, words: Path, lattices: Path, out: Path) -> None:
+def paths(
+    lmwts: str, penalties: str, tuned_on: Path | None, times: Path | None, words: Path, lattices: Path, out: Path
+) -> None:
     """The best path of each of LATTICES at every pair of weights, as lines `lmwt wip utterance words` in OUT.
 
-    Where a words.txt lies beside LATTICES, the words found must have the same numbers in it as in WORDS.
+    Where a words.txt lies beside LATTICES, the words found must have the same numbers in it as in WORDS. For --times,
+    a folder `phones` beside WORDS has word_boundary.int or align_lexicon.int.
     """
     from kernelam.cli.values import numbers
-    from kernelam.decoding.lattice import best_path, path_words
+    from kernelam.decoding.lattice import best_path, path_times, path_words
+    from kernelam.decoding.words import WordAligner
     from kernelam.errors import KernelamError
     from kernelam.files import replacing
     from kernelam.kaldi.lattices import read_lattices
@@ -56,22 +61,31 @@ def paths(lmwts: str, penalties: str, tuned_on: Path | None, words: Path, lattic
         raise KernelamError(f"{tuned_on} is a combination of systems: its weights are not those of one")
     if min(point.lmwt for point in points) < 1:
         raise KernelamError("an LM weight below 1 makes no sense: the acoustic scores are divided by it")
+    aligner = WordAligner.of(times, words.parent) if times else None
     with replacing(out, "w") as stream:
         for utt, lattice in progress(read_lattices(lattices), f"rescoring {lattices}"):
+            if aligner:
+                lattice = aligner.align(lattice, f"{lattices}, utterance {utt}")
             for lmwt, wip, _ in points:
-                found = vocabulary.spell(path_words(lattice, best_path(lattice, lmwt, wip)), lattices, utt)
+                path = best_path(lattice, lmwt, wip)
+                found = vocabulary.spell(path_words(lattice, path), lattices, utt)
+                if aligner:
+                    rows = zip(found, path_times(lattice, path), strict=True)
+                    found = [f"{word} {begin} {end}" for word, (begin, end) in rows]
                 stream.write(" ".join([str(lmwt), str(wip), utt, *found]) + "\n")
 
 
 @command.command()
 @click.option("--tuned-on", type=PATH, help="A scored decode directory whose weights are used; default: tune here.")
 @units_option
+@click.option("--stm", type=bool, default=False, help="The paths have times: score DATA/stm, by the rules of DATA/glm.")
 @click.argument("data", type=PATH)
 @click.argument("folder", type=PATH)
 @click.argument("files", nargs=-1, required=True, type=PATH)
-def write(tuned_on: Path | None, units: str, data: Path, folder: Path, files: tuple[Path, ...]) -> None:
+def write(tuned_on: Path | None, units: str, stm: bool, data: Path, folder: Path, files: tuple[Path, ...]) -> None:
     """Score the paths in FILES against DATA/text and write Kaldi's scoring files into FOLDER."""
     from kernelam.kaldi.tables import lines
+    from kernelam.scoring.timed import score_timed
     from kernelam.scoring.tuning import Weights
 
     hyps: dict[Weights, dict[str, list[str]]] = {}
@@ -79,7 +93,10 @@ def write(tuned_on: Path | None, units: str, data: Path, folder: Path, files: tu
         for line in lines(file):
             lmwt, wip, utt, *found = line.split()
             hyps.setdefault(Weights(int(lmwt), float(wip)), {})[utt] = found
-    _write(folder, data, hyps, tuned_on, units)
+    if stm:
+        click.echo(score_timed(folder, data, hyps, tuned_on))
+    else:
+        _write(folder, data, hyps, tuned_on, units)
 
 
 def _write(
@@ -160,6 +177,20 @@ def text(mode: Any, units: str, against: Path | None, reference: Path, hypothesi
         click.echo(result.text, nl=False)
     if against is not None:
         click.echo(compare(results[1], results[0]).text)
+
+
+@command.command()
+@click.option("--glm", type=PATH, help="Rules of a global mapping file, for both.")
+@click.argument("reference", type=PATH)
+@click.argument("hypothesis", type=PATH)
+def stm(glm: Path | None, reference: Path, hypothesis: Path) -> None:
+    """The error rate of HYPOTHESIS, a CTM file, against REFERENCE, an STM file; counts are those of sclite -F -D."""
+    from kernelam.scoring.networks import count_networks
+    from kernelam.scoring.stm import Stm, read_ctm
+    from kernelam.scoring.wer import compute_wer
+
+    scored = Stm(reference, glm)
+    click.echo(compute_wer(scored.refs, scored.cut(read_ctm(hypothesis)), count=count_networks).text, nl=False)
 
 
 @command.command()

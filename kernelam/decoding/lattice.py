@@ -24,6 +24,13 @@ def path_words(lattice: Lattice, path: NDArray[np.int64]) -> list[int]:
     return [int(word) for word in lattice.word[path] if word]
 
 
+def path_times(lattice: Lattice, path: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """The frames where each word of a path begins and ends, in a lattice whose words have frames of their own."""
+    ends = np.cumsum(lattice.lengths[path])
+    spoken = lattice.word[path] != 0
+    return list(zip((ends - lattice.lengths[path])[spoken].tolist(), ends[spoken].tolist(), strict=True))
+
+
 def path_alignment(lattice: Lattice, path: NDArray[np.int64]) -> NDArray[np.int32]:
     """The transition-ids of a path, those of its end included."""
     end = lattice.next[path[-1]] if len(path) else 0

@@ -124,6 +124,12 @@ class WordAligner:
         self._state, self._phone = transitions.transition_state.tolist(), transitions.phone.tolist()
         self._loop, self._final = transitions.is_self_loop.tolist(), transitions.is_final.tolist()
 
+    @classmethod
+    def of(cls, model: Path, lang: Path) -> "WordAligner":
+        """Of a final.mdl, or the directory of one, and a lang or graph directory."""
+        transitions = TransitionModel.load(model / "final.mdl" if model.is_dir() else model)
+        return cls(transitions, read_rule(lang / "phones"))
+
     def align(self, lattice: Lattice, where: str) -> Lattice:
         """Arcs have a word and its frames, or no word and those of a silence; paths are the same.
 

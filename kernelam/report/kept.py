@@ -66,7 +66,8 @@ def _stripped(value: Any) -> Any:
 
 def _run(path: Path, name: str, identity: tuple[str, list[Any]], utterances: dict[str, list[int]], **told: Any) -> Run:
     key, seeds = identity
-    words = WerResult({utt: ErrorCounts(*map(int, counts)) for utt, counts in utterances.items()})
+    found = {utt: ErrorCounts(*map(int, counts)) for utt, counts in utterances.items()}
+    words = WerResult(found, alternatives=told["test"].get("rule") == "sclite")
     if not utterances:
         raise ValueError(f"{name} has no utterances")
     run = Run(path / name, identity=(str(key), list(seeds)), words=words, kept=True, **told)

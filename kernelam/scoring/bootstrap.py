@@ -81,7 +81,7 @@ def check_same_references(a: WerResult, b: WerResult) -> None:
     if odd := sorted(a.utterances.keys() ^ b.utterances.keys()):
         raise KernelamError(f"the two systems were not scored on the same utterances: only one has {odd[0]}")
     for utt, counts in a.utterances.items():
-        if counts.ref_words != b.utterances[utt].ref_words:
+        if counts.ref_words != b.utterances[utt].ref_words and not (a.alternatives and b.alternatives):
             raise KernelamError(f"the two systems were not scored on the same reference: {utt} differs in length")
 
 

@@ -1,7 +1,7 @@
 """Kaldi's wer_details: per_utt, per_spk, ops, wer_bootci."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from kernelam.errors import KernelamError
 from kernelam.scoring.alignment import ErrorCounts, align
@@ -10,16 +10,19 @@ from kernelam.scoring.wer import Transcripts
 
 EMPTY = "***"
 Pairs = list[tuple[str, str]]
+Align = Callable[[Sequence[str], Sequence[str]], list[tuple[str | None, str | None]]]
 
 _NAMES = {"C": "correct", "D": "deletion", "I": "insertion", "S": "substitution"}
 
 
-def details(refs: Transcripts, hyps: Transcripts, utt2spk: Mapping[str, str], boot: Bootstrap) -> dict[str, str]:
+def details(
+    refs: Transcripts, hyps: Transcripts, utt2spk: Mapping[str, str], boot: Bootstrap, align: Align = align
+) -> dict[str, str]:
     """File name → text. A missing hypothesis appears as all deletions.
 
     The division of the errors is align-text's, as in Kaldi, and may differ from compute-wer's; the totals agree.
     """
-    pairs = {utt: _pairs(utt, refs, hyps) for utt in sorted(refs)}
+    pairs = {utt: _pairs(utt, refs, hyps, align) for utt in sorted(refs)}
     return {
         "per_utt": "".join(_per_utt(utt, p) for utt, p in pairs.items()),
         "per_spk": _per_spk(pairs, utt2spk),
@@ -28,7 +31,7 @@ def details(refs: Transcripts, hyps: Transcripts, utt2spk: Mapping[str, str], bo
     }
 
 
-def _pairs(utt: str, refs: Transcripts, hyps: Transcripts) -> Pairs:
+def _pairs(utt: str, refs: Transcripts, hyps: Transcripts, align: Align) -> Pairs:
     ref, hyp = refs[utt], hyps.get(utt, ())
     if EMPTY in ref or EMPTY in hyp:
         raise KernelamError(f"{utt} has the word {EMPTY}, which marks insertions and deletions: filter it out")

@@ -23,8 +23,10 @@ from kernelam.files import replacing
 from kernelam.kaldi.tables import lines
 from kernelam.progress import say
 from kernelam.records import read_record
+from kernelam.scoring.alignment import align, count_errors
 from kernelam.scoring.bootstrap import REPLICATES, SEED, Bootstrap, bootstrap
 from kernelam.scoring.details import details
+from kernelam.scoring.networks import align_networks, count_networks
 from kernelam.scoring.tuning import Weights, edges, tune
 from kernelam.scoring.units import TokenMap
 from kernelam.scoring.wer import Transcripts, WerResult, compute_wer, read_transcripts
@@ -32,6 +34,7 @@ from kernelam.scoring.wer import Transcripts, WerResult, compute_wer, read_trans
 _REFERENCE = "scoring_kaldi/test_filt.txt"
 _BEST = "scoring_kaldi/best_wer"
 _RESULT = "scoring_kaldi/result.json"
+_RULES = {"kaldi": (count_errors, align), "sclite": (count_networks, align_networks)}
 _PARTS = r"((?:_\d+)*)"
 _WEIGHTS = rf"(\d+)_(-?\d+(?:\.\d+)?){_PARTS}"
 
@@ -53,19 +56,20 @@ def score_directory(
     token_map: TokenMap = list,
     units: str = "words",
     systems: Sequence[Mapping[str, Any]] = (),
+    rule: str = "kaldi",
 ) -> Scored:
     """Score the hypotheses of every point and write all files.
 
     `tuned_on` is the scored decode directory whose weights are used; without it they are tuned here. `units` names
     what `token_map` gives: weights tuned on other units are an error. `systems` are those
-    of a combination, for the result.
+    of a combination, for the result. `rule` is sclite's where texts have alternatives.
     """
-    directory = Path(directory)
+    directory, (count, align) = Path(directory), _RULES[rule]
     if tuned_on is not None and (others := _units_of(Path(tuned_on))) not in (None, units):
         raise KernelamError(f"{tuned_on} was scored in {others}, {directory} is to be in {units}: score both alike")
     refs = {utt: token_map(words) for utt, words in refs.items()}
     grid = {Weights(*w): {utt: token_map(words) for utt, words in hyp.items()} for w, hyp in hyps.items()}
-    points = {weights: compute_wer(refs, hyp) for weights, hyp in grid.items()}
+    points = {weights: compute_wer(refs, hyp, count=count) for weights, hyp in grid.items()}
     oracle = tune(points)
     best = oracle if tuned_on is None else read_weights(tuned_on)
     if best not in points:
@@ -75,12 +79,13 @@ def score_directory(
     record |= {"seed": SEED, "replicates": REPLICATES, "tuned_on": str(tuned_on or directory), "units": units}
     record["oracle"] = {**_point(oracle), **_counts(points[oracle])}
     record |= {"systems": list(systems)} if systems else {}
+    record |= {"rule": rule} if rule != "kaldi" else {}
 
-    files = _grid_files(directory, refs, grid, points)
+    files = _grid_files(directory, refs, grid, points, rule)
     files[_BEST] = _best_line(directory, best, points[best])
     if tuned_on is not None:
         files["scoring_kaldi/oracle_wer"] = _best_line(directory, oracle, points[oracle])
-    texts = {"lmwt": f"{best.lmwt}\n", "wip": f"{float(best.wip)}\n", **details(refs, grid[best], utt2spk, boot)}
+    texts = {"lmwt": f"{best.lmwt}\n", "wip": f"{float(best.wip)}\n", **details(refs, grid[best], utt2spk, boot, align)}
     files |= {f"scoring_kaldi/wer_details/{name}": text for name, text in texts.items()}
     files[_RESULT] = json.dumps(record, indent=1) + "\n"
     _replace_all(directory, files)
@@ -113,7 +118,8 @@ def read_scored(directory: str | Path) -> WerResult:
     """The chosen point of a scored decode directory, counted again from its reference and hypotheses."""
     directory = Path(directory)
     hyps = read_transcripts(directory / _hypotheses(read_weights(directory)))
-    return compute_wer(read_transcripts(directory / _REFERENCE), hyps)
+    rule = read_result(directory).get("rule", "kaldi") if (directory / _RESULT).exists() else "kaldi"
+    return compute_wer(read_transcripts(directory / _REFERENCE), hyps, count=_RULES[rule][0])
 
 
 def _hypotheses(weights: Weights) -> str:
@@ -121,7 +127,11 @@ def _hypotheses(weights: Weights) -> str:
 
 
 def _grid_files(
-    directory: Path, refs: Transcripts, grid: Mapping[Weights, Transcripts], points: Mapping[Weights, WerResult]
+    directory: Path,
+    refs: Transcripts,
+    grid: Mapping[Weights, Transcripts],
+    points: Mapping[Weights, WerResult],
+    rule: str,
 ) -> dict[str, str]:
     """The texts that were scored, and the score of every point.
 
@@ -131,6 +141,8 @@ def _grid_files(
     for weights, result in points.items():
         hypotheses = _hypotheses(weights)
         command = f"compute-wer --text --mode=all ark:{directory / _REFERENCE} ark:{directory / hypotheses}"
+        if rule != "kaldi":
+            command = f"{directory / hypotheses} against {directory / _REFERENCE} by the rules of {rule}"
         files[hypotheses] = _table(grid[weights])
         files[f"wer_{weights.name}"] = f"# {command}\n{result.text}"
     return files

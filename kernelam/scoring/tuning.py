@@ -23,16 +23,17 @@ class Weights(NamedTuple):
 
 
 def tune(points: Mapping[Weights, WerResult]) -> Weights:
-    """The point with the fewest errors; among equals the lowest penalty, the lowest LM weight, the most even parts.
+    """The point of the lowest rate; among equals the lowest penalty, the lowest LM weight, the most even parts.
 
     That is the first minimum in the order in which Kaldi's scoring scripts list their points. (Kaldi compares rates
     rounded to two decimals, so that above 10,000 words it may take an earlier point with an error more.)
     """
     if not points:
         raise KernelamError("there is no point to choose weights from: the grid is empty")
-    if len({result.total.ref_words for result in points.values()}) > 1:
+    lengths = {result.total.ref_words for result in points.values() if not result.alternatives}
+    if len(lengths) > 1:
         raise KernelamError("the points of the grid were scored on different references; score them in mode all")
-    return min(points, key=lambda w: (points[w].total.errors, w.wip, w.lmwt, max(w.parts, default=0), w.parts))
+    return min(points, key=lambda w: (points[w].total.rate, w.wip, w.lmwt, max(w.parts, default=0), w.parts))
 
 
 def edges(best: Weights, points: Mapping[Weights, WerResult]) -> list[str]:

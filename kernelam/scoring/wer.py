@@ -1,6 +1,6 @@
 """Error rates of a set of utterances, and Kaldi's compute-wer text of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,11 +23,15 @@ def read_transcripts(path: str | Path) -> dict[str, list[str]]:
 
 @dataclass(frozen=True)
 class WerResult:
-    """Counts of every scored utterance, in C order of their names; utterances without hypothesis, or reference."""
+    """Counts of every scored utterance, in C order of their names; utterances without hypothesis, or reference.
+
+    `alternatives`: references have some, and hypotheses choose; the same reference may then differ in length.
+    """
 
     utterances: dict[str, ErrorCounts]
     missing: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
+    alternatives: bool = False
 
     @cached_property
     def total(self) -> ErrorCounts:
@@ -74,7 +78,12 @@ def _percent(part: int, whole: int) -> str:
     return f"{np.float32(100.0 * part / whole):.2f}"
 
 
-def compute_wer(refs: Transcripts, hyps: Transcripts, mode: Literal["all", "present", "strict"] = "all") -> WerResult:
+def compute_wer(
+    refs: Transcripts,
+    hyps: Transcripts,
+    mode: Literal["all", "present", "strict"] = "all",
+    count: Callable[[Sequence[str], Sequence[str]], ErrorCounts] = count_errors,
+) -> WerResult:
     """Score `hyps` against `refs`.
 
     A missing hypothesis counts as all deletions (all), is left out of the rate (present), or is an error (strict).
@@ -91,7 +100,8 @@ def compute_wer(refs: Transcripts, hyps: Transcripts, mode: Literal["all", "pres
         raise KernelamError(f"{len(missing)} of {len(refs)} utterances have no hypothesis, first {missing[0]}")
     unknown = tuple(sorted(hyps.keys() - refs.keys()))
     scored = sorted(refs.keys() & hyps.keys() if mode == "present" else refs)
-    result = WerResult({utt: count_errors(refs[utt], hyps.get(utt, ())) for utt in scored}, missing, unknown)
+    counts = {utt: count(refs[utt], hyps.get(utt, ())) for utt in scored}
+    result = WerResult(counts, missing, unknown, alternatives=count is not count_errors)
     if result.total.ref_words == 0:
         raise KernelamError(f"the reference of the {len(scored)} utterances to score has no words: there is no rate")
     return result

@@ -82,3 +82,19 @@ def near(speech: np.ndarray, name: str) -> tuple[np.ndarray, int]:
     noise = generator(1, name).standard_normal(len(signal))
     signal += noise * np.sqrt(power(speech) / 10 ** (NEAR_SNR_DB / 10))
     return signal * (0.3 / np.abs(signal).max()), pause
+
+
+def sphere(samples: np.ndarray, rate: int = RATE) -> bytes:
+    """A NIST file: a header of 1024 bytes, then 16-bit samples."""
+    fields = [
+        "NIST_1A",
+        "   1024",
+        "channel_count -i 1",
+        f"sample_count -i {len(samples)}",
+        f"sample_rate -i {rate}",
+        "sample_n_bytes -i 2",
+        "sample_byte_format -s2 01",
+        "sample_sig_bits -i 16",
+        "end_head",
+    ]
+    return "\n".join([*fields, ""]).encode().ljust(1024) + samples.astype("<i2").tobytes()

@@ -53,22 +53,6 @@ def words_of(segments: list[tuple[str, int, int]], words: tuple[str, ...], end: 
             yield segments[own[0]][1], stops[own[-1]], word.strip(",")
 
 
-def sphere(samples: np.ndarray) -> bytes:
-    """A NIST file: a header of 1024 bytes, then 16-bit samples."""
-    fields = [
-        "NIST_1A",
-        "   1024",
-        "channel_count -i 1",
-        f"sample_count -i {len(samples)}",
-        f"sample_rate -i {sound.RATE}",
-        "sample_n_bytes -i 2",
-        "sample_byte_format -s2 01",
-        "sample_sig_bits -i 16",
-        "end_head",
-    ]
-    return "\n".join([*fields, ""]).encode().ljust(1024) + samples.astype("<i2").tobytes()
-
-
 class Booth:
     """Records a sentence: the .WAV, .PHN, .WRD and .TXT files of it."""
 
@@ -90,7 +74,7 @@ class Booth:
         phones = [(0, spoken[0][0], "h#"), *spoken, (end, length, "h#")]
         text = " ".join(word.strip(",") for word in words)
         return {
-            "WAV": sphere(np.rint(signal * 32767)),
+            "WAV": sound.sphere(np.rint(signal * 32767)),
             "PHN": _lines(phones),
             "WRD": _lines(list(words_of(segments, words, end))),
             "TXT": _lines([(0, length, f"{text.capitalize()}.")]),

@@ -41,7 +41,7 @@ cd "$language"
 # shellcheck source=conf/laptop.sh
 . "conf/$size.sh"
 # shellcheck disable=SC2034  # read by the stages
-graph=exp/tri3/graph sets=data-fmllr archives=() splice=4 search=(--acwt 0.1 "${beams[@]}")
+graph=exp/tri3/graph sets=data-fmllr archives=() splice=4 mfcc_opts=(--resample true) search=(--acwt 0.1 "${beams[@]}")
 if ((pieces)); then order=4 scored=joined,$scored; fi
 
 if stage 0 "corpus: data directories and dictionary"; then
@@ -52,7 +52,7 @@ if stage 0 "corpus: data directories and dictionary"; then
 fi
 
 if stage 1 "features: MFCC of 8 kHz, and CMVN statistics of each speaker"; then
-    for x in train heldout dev test; do mfcc_once $x "$corpus" --resample true; done
+    for x in train heldout dev test; do mfcc_once $x "$corpus"; done
 fi
 
 if stage 2 "language: lexicon, and an n-gram of the training transcripts"; then
@@ -70,11 +70,7 @@ fi
 papers 5 may2017 "may2017: random Fourier features, bottlenecks, feature selection"
 papers 6 networks "the DNNs of may2017 and lu2014"
 
-combination=exp/combination
-if stage 7 "combination: a kernel model and a DNN"; then
-    combine_once "${combined[@]}" $combination
-fi
-models+=("$combination")
+combine_once 7 exp/combination "${combined[@]}"
 
 if stage 8 "decode: lattices of dev and test"; then
     for dir in "${models[@]}"; do

@@ -63,6 +63,8 @@ if stage 4 "graphs; features: adapted to each speaker, those of dev and test by 
 fi
 
 # shellcheck disable=SC2034  # read by the stages
+splice=5
+# shellcheck disable=SC2034
 if [[ $states == phones ]]; then graph=exp/graph_phones ali=_phones; else graph=exp/tri3/graph ali=; fi
 
 papers 5 may2017 "may2017: random Fourier features, bottlenecks, feature selection"
@@ -72,11 +74,7 @@ papers 8 chen2016 "chen2016: ridge regression, one class against one"
 papers 9 cho2009 "cho2009: arc-cosine kernels and multilayer kernel machines"
 papers 10 kubo2012 "kubo2012: kernel gradient matching pursuit"
 
-combination=exp/combination
-if stage 11 "combination: a kernel model and a DNN"; then
-    combine_once "${combined[@]}" $combination
-fi
-models+=("$combination")
+combine_once 11 exp/combination "${combined[@]}"
 
 if stage 12 "decode: lattices of dev and test"; then
     for dir in "${models[@]}"; do

@@ -1,0 +1,100 @@
+"""Sound, transcripts and other files of Broadcast News in folders that may be laid out in any way."""
+
+import difflib
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import soundfile
+from hub4_sgml import is_episode, read_episode
+
+from kernelam.errors import KernelamError
+from kernelam.scoring.stm import Reference, read_stm
+
+SOUNDS, TEXTS = (".sph", ".wav"), (".txt", ".sgml", ".sgm", ".stm")
+NAMED = 10  # of many in a sentence
+
+
+def some(names: Iterable[str]) -> str:
+    names = list(names)
+    return " ".join(names[:NAMED]) + (" …" if len(names) > NAMED else "")
+
+
+def files(folders: Iterable[Path], endings: Sequence[str], without: Iterable[Path] = ()) -> Iterator[Path]:
+    """Those of these endings, in any case, in the folders and all that is in them."""
+    apart = [folder.resolve() for folder in without]
+    for folder in folders:
+        if not folder.is_dir():
+            raise KernelamError(f"no such directory {folder}")
+        for path in sorted(folder.rglob("*")):
+            if path.suffix.lower() in endings and not any(path.resolve().is_relative_to(one) for one in apart):
+                yield path
+
+
+def refuse(folders: Sequence[Path], wanted: str, like: str) -> KernelamError:
+    """What was looked for in folders, what they have, and what comes nearest."""
+    inside = sorted({path.name for folder in folders for path in folder.rglob("*") if not path.name.startswith(".")})
+    nearest = difflib.get_close_matches(like, inside, 1, 0.4)
+    return KernelamError(
+        f"{' '.join(map(str, folders))}: there is no {wanted}, such as {like}; "
+        + (f"there are {some(inside)}" if inside else "it is empty")
+        + (f"; {nearest[0]} comes nearest" if nearest else "")
+    )
+
+
+def sounds_of(folders: Sequence[Path], without: Sequence[Path] = ()) -> dict[str, Path]:
+    found = {path.stem.lower(): path for path in files(folders, SOUNDS, without)}
+    if not found:
+        raise refuse(folders, "sound of Broadcast News", "a960523.sph")
+    return found
+
+
+def transcripts_of(folders: Sequence[Path], without: Sequence[Path]) -> dict[str, list[Reference]]:
+    """By show. Where there are both, STM comes before SGML."""
+    episodes: dict[str, list[Reference]] = {}
+    timed: dict[str, list[Reference]] = {}
+    for path in files(folders, TEXTS, without):
+        if path.suffix.lower() == ".stm":
+            for one in read_stm(path):
+                timed.setdefault(one.recording.lower(), []).append(replace(one, recording=one.recording.lower()))
+        elif is_episode(path):
+            show, segments = read_episode(path)
+            if show in episodes:
+                raise KernelamError(f"{path}: there is another transcript of {show}")
+            episodes[show] = segments
+    if not (episodes or timed):
+        raise refuse(folders, "transcript: SGML with an <Episode>, or STM", "a960523.txt")
+    return episodes | timed
+
+
+def seconds_of(path: Path) -> tuple[float, str]:
+    """How long a sound file is, and what stands in wav.scp for it."""
+    with path.open("rb") as stream:
+        head = stream.read(1024)
+    if not head.startswith(b"NIST_1A"):
+        try:
+            return soundfile.info(path).duration, str(path.resolve())
+        except soundfile.SoundFileError as error:
+            raise KernelamError(f"{path} cannot be read as sound: {error}") from None
+    fields = dict(re.findall(r"^(\w+) -\w+ (.*)$", head.decode("ascii", "replace"), re.MULTILINE))
+    try:
+        seconds = int(fields["sample_count"]) / int(fields["sample_rate"])
+    except (KeyError, ValueError, ZeroDivisionError):
+        raise KernelamError(f"{path}: its SPHERE header does not tell sample_count and sample_rate") from None
+    if "embedded" not in fields.get("sample_coding", "pcm"):
+        return seconds, str(path.resolve())
+    if not shutil.which("sph2pipe"):
+        raise KernelamError(f"{path} is compressed ({fields['sample_coding']}): sph2pipe is needed on the PATH")
+    return seconds, f"sph2pipe -f wav {path.resolve()} |"
+
+
+def found_in(folders: Sequence[Path], pattern: str, what: str) -> Path:
+    """The one file or folder in `folders` whose name is like `pattern`; `what` is asked for otherwise."""
+    inside = [path for folder in folders for path in sorted(folder.iterdir())]
+    found = [path for path in inside if re.fullmatch(pattern, path.name.lower())]
+    if len(found) != 1:
+        names = some(path.name for path in found) or "none"
+        raise KernelamError(f"{what} is needed: {' '.join(map(str, folders))} has {names}")
+    return found[0]
