@@ -37,7 +37,8 @@ def test_directories_of_timit(corpora, root, tmp_path):
 @pytest.mark.parametrize(
     ("recipe", "name"),
     [
-        ("iban/s5/run.sh", "Kaldi experiment on Iban"),
+        ("iban/s5/run.sh", "the folder of the Iban corpus"),
+        ("iban/s5/run_kaldi.sh", "Kaldi experiment on Iban"),
         ("iban/s5/run_gmm.sh", "Kaldi experiment on Iban"),
         ("timit/s5/run_kaldi.sh", "Kaldi's TIMIT recipe"),
     ],

@@ -28,7 +28,7 @@ usage 0
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
 [[ -n $corpus ]] || die "--corpus is needed: the folder of a language pack; local/babel/make_lookalike.sh makes one to try this with"
 [[ $language == bengali || $language == cantonese ]] || die "--language is bengali or cantonese, not $language"
-[[ $size == papers || $size == laptop || $size == lookalike ]] || die "--size is papers, laptop or lookalike, not $size"
+[[ -e conf/$size.sh ]] || die "--size is papers, laptop or lookalike, not $size"
 [[ $pieces =~ ^[0-9]+$ ]] || die "--pieces is a number of units, not $pieces"
 . ./path.sh
 . ./cmd.sh

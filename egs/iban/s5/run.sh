@@ -1,71 +1,80 @@
 #!/usr/bin/env bash
-# Iban radio news, from an existing Kaldi experiment: its filterbanks, alignments and trigram graph; a kernel model, a DNN.
+# Iban radio news, from sound to word error rates: GMMs, a kernel model, a DNN.
 # Usage: ./run.sh --corpus <dir> [options]
-# e.g.: ./run.sh --corpus /corpora/kaldi-iban --nj 4
-# Without --stage, what is current is skipped; with it, everything from that stage on is done again.
+# e.g.: ./run.sh --corpus /corpora/iban --nj 4
+# Works in the folder sound; if <dir> is a Kaldi experiment with alignments of its own, run_kaldi.sh takes over. Without
+# --stage, what is current is skipped; with it, everything from that stage on is done again.
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/utils/options.sh"
 
 stage=            # the first stage to run, whether or not its results are current
 stop_stage=9      # the last stage to run
 nj=2              # parallel jobs; results do not depend on it
-corpus=           # the folder of the Kaldi experiment: data-fbank, exp/gmm_ali_*, exp/gmm/graph, data/lang_test
+corpus=           # the folder of the corpus (OpenSLR 24): data, lang and LM in it
+download=false    # fetch it into that folder, unless it is there
+size=laptop       # of all systems, as conf/<size>.sh has it: laptop or lookalike
 device=cpu        # where models are trained: cpu or cuda
 seed=1            # of the models
 
+given=("$@")
 parse_options "$@"
 usage 0
-[[ -z $corpus ]] || corpus=$(place_of "$corpus")
-cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
+here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
+[[ -n $corpus ]] || die "--corpus is needed: the folder of the Iban corpus, or with --download true one to fetch it into; local/iban/make_lookalike.sh makes one to try this with"
+[[ ! -e $corpus/exp/gmm_ali_train ]] || exec "$here/run_kaldi.sh" "${given[@]}"
+! $download || "$here/local/iban/download.sh" "$corpus"
+corpus=$(place_of "$corpus")
+cd "$here"
+[[ -e conf/$size.sh ]] || die "--size is laptop or lookalike, not $size"
 . ./path.sh
 . ./cmd.sh
+mkdir -p sound
+for x in steps utils local conf; do ln -sfn "../$x" "sound/$x"; done
+cd sound
 . utils/stages.sh
-[[ -n $corpus ]] || die "--corpus is needed: the folder of a Kaldi experiment on Iban, as README.md describes it"
-need "$corpus"/exp/gmm_ali_{train,heldout}/final.mdl "$corpus/data/lang_test/phones.txt"
-graph=exp/graph archives=("$corpus/fbank")
+# shellcheck source=conf/laptop.sh
+. "conf/$size.sh"
+# shellcheck disable=SC2034  # read by the stages
+graph=exp/tri3/graph sets=data-fmllr archives=() pass=_first
 
-if stage 0 "corpus: data directories and the graph"; then
-    once --in="$corpus"/data-fbank/{train,heldout,dev} --in="$corpus/exp/gmm/graph" --out="$graph" \
-        --out=data/{train,heldout,dev}/{feats.scp,cmvn.scp,utt2spk,spk2utt,text} -- \
-        local/iban/from_kaldi.sh "$corpus" data "$graph"
+if stage 0 "corpus: data directories and dictionary"; then
+    once --in="$corpus" --in=local/iban --out=data/local/{dict,text} \
+        --out=data/{train,heldout,dev,test}/{wav.scp,text,utt2spk,spk2utt} -- local/iban/prepare.sh "$corpus" data
 fi
 
-# Both models see the same inputs and choose from as many learning rates on as many frames.
-train_model() {  # train_model SCRIPT DIR OPTIONS…
-    local script=$1 dir=$2 ali=$corpus/exp/gmm_ali
-    shift 2
-    once --in=data/{train,heldout}/{feats.scp,cmvn.scp,utt2spk} --in="$corpus/fbank" --in="${ali}_"{train,heldout} \
-        --out="$dir"/{model.safetensors,ali_train_pdf.counts,final.mdl,tree,phones.txt,model.json,epochs.jsonl} -- \
-        "steps/$script" --cmd "$cuda_cmd" --device "$device" --seed "$seed" \
-        --cmvn-opts "--norm-means=true --norm-vars=true" --splice 5 --search-frames 200000 "$@" \
-        data/train data/heldout "$corpus/data/lang_test" "${ali}_train" "${ali}_heldout" "$dir"
-}
-
-if stage 5 "kernel model: Gaussian random Fourier features of Fisher directions"; then
-    train_model train_kernel.sh exp/kernel --kernel "gaussian o fda:120" --bandwidth 1 --num-features 5000 \
-        --bottleneck 256 --precondition 32 --rates "8 16 32" --max-epochs 2
+if stage 1 "features: MFCC, and CMVN statistics of each speaker"; then
+    for x in train heldout dev test; do mfcc_once $x "$corpus"; done
 fi
 
-if stage 6 "DNN: tanh units"; then
-    train_model train_dnn.sh exp/dnn --layers 3 --width 512 --pretraining none --rates "0.1 0.2 0.4"
+if stage 2 "language: a trigram of transcripts and newspapers, and what of it remains for the first pass"; then
+    large_language_once 3 "<UNK>" "$threshold"
 fi
 
-if stage 7 "decode: lattices of heldout and dev"; then
-    for dir in exp/kernel exp/dnn; do
-        for x in heldout dev; do
-            decode_once $dir $x --acwt 0.1 --beam 13 --lattice-beam 6
-        done
+if stage 3 "labels: GMMs of phones, of phones in context, with LDA and MLLT, and adapted to speakers"; then
+    gmm_ladder "${gmms[@]}"
+fi
+
+if stage 4 "graph: HCLG; features: adapted to each speaker, those of dev and test by decoding them"; then
+    adapted_features "${search[@]}"
+fi
+
+papers 5 kernels "kernel model: Gaussian random Fourier features of Fisher directions"
+papers 6 networks "DNN: tanh units"
+
+if stage 7 "decode: lattices of dev and test with the pruned language model"; then
+    for dir in "${models[@]}"; do
+        for x in dev test; do decode_once "$dir" $x --acwt 0.1 "${search[@]}"; done
     done
 fi
 
-if stage 8 "score: weights tuned on heldout, applied to dev"; then
-    for dir in exp/kernel exp/dnn; do
-        score_once $dir heldout dev
+if stage 8 "the whole language model in their lattices; scores, weights tuned on dev, applied to test"; then
+    for dir in exp/tri3 "${models[@]}"; do
+        for x in dev test; do rescore_once "$dir" $x data/lang_{test,full}; done
+        score_once "$dir" dev test
     done
 fi
 
 if stage 9 "report"; then
-    kernelam report --title "Iban radio news" --tuned heldout --tested dev --baseline exp/dnn --output RESULTS.md \
-        exp/kernel exp/dnn
-    cat RESULTS.md
+    kernelam report --title "Iban radio news, from sound" --baseline exp/tri3 --output ../SOUND.md exp/tri3 "${models[@]}"
+    cat ../SOUND.md
 fi
