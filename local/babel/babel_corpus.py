@@ -7,7 +7,6 @@ conversation of the dev folder is dev, on which weights are tuned, and the other
 conversation are speakers of their own, and always in the same set.
 """
 
-import difflib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -20,6 +19,7 @@ from babel_pieces import BEGIN, Pieces
 from babel_transcripts import NOT_WORDS, Markup, turns
 
 from kernelam.cli.mistakes import run
+from kernelam.corpora import found_instead, some
 from kernelam.errors import KernelamError
 from kernelam.kaldi.datawrite import Spoken, write_data_dir
 from kernelam.kaldi.tables import lines
@@ -70,14 +70,9 @@ def root_of(corpus: Path) -> Path:
     for candidate in (corpus, *inside):
         if (candidate / "conversational").is_dir():
             return candidate.resolve() / "conversational"
-    names = [path.name for path in inside]
-    nearest = difflib.get_close_matches("conversational", names, 1, 0.4) or difflib.get_close_matches(
-        "IARPA_BABEL_OP1_103", names, 1, 0.4
-    )
     raise KernelamError(
-        f"{corpus} is not a language pack of Babel: neither it nor a folder in it has a folder conversational; "
-        + (f"it has {', '.join(names[:5])}" if names else "it has no folders")
-        + (f"; {nearest[0]} comes nearest" if nearest else "")
+        f"{corpus} is not a language pack of Babel: neither it nor a folder in it has a folder conversational;"
+        f" {found_instead((path.name for path in corpus.iterdir()), 'conversational', 'IARPA_BABEL_OP1_103')}"
     )
 
 
@@ -100,8 +95,7 @@ def recordings(part: Path, code: str) -> list[Recording]:
         )
     lacking = sorted(f"{folder}/{name}" for name, kinds in found.items() for folder in FOLDERS if folder not in kinds)
     if lacking:
-        some = " ".join(lacking[:20]) + (" …" if len(lacking) > 20 else "")
-        warn(f"{part}: {len(lacking)} of {len(found)} recordings are left out, for want of {some}")
+        warn(f"{part}: {len(lacking)} of {len(found)} recordings are left out, for want of {some(lacking)}")
     return whole
 
 

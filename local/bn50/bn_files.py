@@ -1,6 +1,5 @@
 """Sound, transcripts and other files of Broadcast News in folders that may be laid out in any way."""
 
-import difflib
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,16 +9,11 @@ from pathlib import Path
 import soundfile
 from hub4_sgml import is_episode, read_episode
 
+from kernelam.corpora import found_instead, some
 from kernelam.errors import KernelamError
 from kernelam.scoring.stm import Reference, read_stm
 
 SOUNDS, TEXTS = (".sph", ".wav"), (".txt", ".sgml", ".sgm", ".stm")
-NAMED = 10  # of many in a sentence
-
-
-def some(names: Iterable[str]) -> str:
-    names = list(names)
-    return " ".join(names[:NAMED]) + (" …" if len(names) > NAMED else "")
 
 
 def files(folders: Iterable[Path], endings: Sequence[str], without: Iterable[Path] = ()) -> Iterator[Path]:
@@ -36,11 +30,8 @@ def files(folders: Iterable[Path], endings: Sequence[str], without: Iterable[Pat
 def refuse(folders: Sequence[Path], wanted: str, like: str) -> KernelamError:
     """What was looked for in folders, what they have, and what comes nearest."""
     inside = sorted({path.name for folder in folders for path in folder.rglob("*") if not path.name.startswith(".")})
-    nearest = difflib.get_close_matches(like, inside, 1, 0.4)
     return KernelamError(
-        f"{' '.join(map(str, folders))}: there is no {wanted}, such as {like}; "
-        + (f"there are {some(inside)}" if inside else "it is empty")
-        + (f"; {nearest[0]} comes nearest" if nearest else "")
+        f"{' '.join(map(str, folders))}: there is no {wanted}, such as {like}; {found_instead(inside, like)}"
     )
 
 

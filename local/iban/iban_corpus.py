@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from kernelam.cli.mistakes import run
+from kernelam.corpora import found_instead, some
 from kernelam.errors import KernelamError
 from kernelam.files import write_texts
 from kernelam.kaldi.datawrite import Spoken, write_data_dir
@@ -32,7 +33,7 @@ def root_of(corpus: Path) -> Path:
     for candidate in (corpus, *(path for path in inside if path.is_dir())):
         if (candidate / "data/train/text").exists():
             return candidate.resolve()
-    found = f"it has {', '.join(path.name for path in inside[:5])}" if inside else "it is empty"
+    found = found_instead((path.name for path in inside), "iban", "data")
     raise KernelamError(f"{corpus} is not the Iban corpus: neither it nor a folder in it has data/train/text; {found}")
 
 
@@ -58,8 +59,7 @@ def utterances(root: Path, part: Path) -> Iterator[Spoken]:
         else:
             yield Spoken(utt, speaker, words, str(sound), speaker[2:3] if speaker[2:3] in ("f", "m") else "")
     if lacking:
-        some = " ".join(lacking[:20]) + (" …" if len(lacking) > 20 else "")
-        warn(f"{part}: {len(lacking)} of {len(text)} utterances have no sound and are left out: {some}")
+        warn(f"{part}: {len(lacking)} of {len(text)} utterances have no sound and are left out: {some(lacking)}")
 
 
 def sets_of(root: Path) -> dict[str, list[Spoken]]:

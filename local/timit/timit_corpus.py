@@ -6,7 +6,6 @@ speakers of the test folder, by the lists beside this file. The dialect sentence
 are left out. Words are phones: 48, or 49 with the glottal stop q, which is otherwise deleted.
 """
 
-import difflib
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 import click
 
 from kernelam.cli.mistakes import run
+from kernelam.corpora import found_instead
 from kernelam.errors import KernelamError
 from kernelam.files import replacing
 from kernelam.kaldi.datawrite import Spoken, write_data_dir
@@ -84,11 +84,9 @@ def root_of(corpus: Path) -> Path:
     for candidate in (corpus, *(path for name, path in inside.items() if path.is_dir() and "timit" in name)):
         if {"train", "test"} <= children(candidate).keys():
             return candidate
-    nearest = difflib.get_close_matches("timit", inside, 1, 0.4) or difflib.get_close_matches("train", inside, 1, 0.4)
-    found = f"it has {', '.join(list(inside)[:5])}" if inside else "it is empty"
     raise KernelamError(
-        f"{corpus} is not TIMIT: neither it nor a folder timit in it has folders train and test; {found}"
-        + (f"; {inside[nearest[0]].name} comes nearest" if nearest else "")
+        f"{corpus} is not TIMIT: neither it nor a folder timit in it has folders train and test;"
+        f" {found_instead((path.name for path in inside.values()), 'timit', 'train')}"
     )
 
 

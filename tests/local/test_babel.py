@@ -197,7 +197,7 @@ def test_folders_that_are_no_pack(root, pack, tmp_path):
         ("corpora", "has a folder conversational; it has conversation; conversation comes nearest"),
         (
             "empty",
-            "neither it nor a folder in it has a folder conversational; it has no folders",
+            "neither it nor a folder in it has a folder conversational; it is empty",
         ),
         ("bare", "dev has no conversation: a file such as BABEL_BP_101_10470_20111118_172644_inLine.sph in audio"),
     ):

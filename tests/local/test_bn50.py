@@ -157,7 +157,7 @@ def test_folders_that_are_not_the_corpus(root, corpus, tmp_path):
         (
             "other",
             (),
-            "there is no sound of Broadcast News, such as a960523.sph; there are a960523; a960523 comes nearest",
+            "there is no sound of Broadcast News, such as a960523.sph; it has a960523; a960523 comes nearest",
         ),
         ("empty", (), "such as a960523.sph; it is empty"),
         (
@@ -165,7 +165,7 @@ def test_folders_that_are_not_the_corpus(root, corpus, tmp_path):
             ("--transcripts", tmp_path / "other"),
             "there is no transcript: SGML with an <Episode>, or STM, such as",
         ),
-        ("ldc", ("--dev", tmp_path / "other"), "there is no STM file, such as other.stm; there are a960523"),
+        ("ldc", ("--dev", tmp_path / "other"), "there is no STM file, such as other.stm; it has a960523"),
         ("ldc/LDC97S44", (), "--dev, a folder with the sound and STM file of Dev04f, is needed: "),
     ):
         done = prepare(root, tmp_path / folder, tmp_path / "data", *options)

@@ -85,7 +85,7 @@ def test_folders_that_are_not_timit(root, tmp_path):
     (tmp_path / "corpora/TIMT").mkdir(parents=True)
     for folder, sentence in (
         ("nosuch", "no such directory"),
-        ("corpora", "neither it nor a folder timit in it has folders train and test; it has timt; TIMT comes nearest"),
+        ("corpora", "neither it nor a folder timit in it has folders train and test; it has TIMT; TIMT comes nearest"),
         ("corpora/TIMT", "; it is empty"),
     ):
         done = prepare(root, tmp_path / folder, tmp_path / "data")
