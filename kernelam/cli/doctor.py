@@ -18,7 +18,7 @@ PROGRAMS = {
     "sctk": "NIST's scorer, for cross-checks",
     "shellcheck": "for tests/run.sh",
     "latgen-faster-mapped": "Kaldi's decoder, can stand in for ours",
-    "sbatch": "Slurm, for Kaldi's slurm.pl",
+    "sbatch": "Slurm, for run_slurm.sh",
 }
 
 

@@ -24,7 +24,7 @@ exit %d
 )
 def test_skips(tmp_path: Path, skip: str, status: int, expected: int) -> None:
     files = {"clone/.ci/run": CI.read_text(), "clone/tests/run.sh": STAND_IN % (skip, status)}
-    files |= {"bin/shellcheck": "#!/bin/sh\n", "bin/sctk": "#!/bin/sh\n"}
+    files |= {f"bin/{name}": "#!/bin/sh\n" for name in ("shellcheck", "sctk", "chromium", "munged", "slurmctld")}
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
