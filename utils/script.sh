@@ -89,3 +89,8 @@ pass_on() {  # pass_on N "$@": instead of parse_options and usage where kernelam
     args=("${@:1:least}")  # kernelam knows how many more there may be
     usage "$least"
 }
+
+become() {  # become SCRIPT ARGUMENTS…: go on as a Python script of local/, which finds kernelam and the modules of local/mini
+    export PYTHONPATH=$root:$root/local/mini${PYTHONPATH:+:$PYTHONPATH}
+    exec python "$root/local/$1" "${@:2}"
+}

@@ -10,5 +10,4 @@ set -euo pipefail
 
 pass_on 2 "$@"
 case " $* " in *" --pieces "[1-9]*) . "$root/path.sh" local/babel/requirements.txt ;; esac
-export PYTHONPATH=$root${PYTHONPATH:+:$PYTHONPATH}
-exec python "$root/local/babel/babel_corpus.py" "$@"
+become babel/babel_corpus.py "$@"

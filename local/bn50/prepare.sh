@@ -15,5 +15,4 @@ set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../../utils/script.sh"
 
 pass_on 2 "$@"
-export PYTHONPATH=$root:$root/local/mini${PYTHONPATH:+:$PYTHONPATH}
-exec python "$root/local/bn50/bn_corpus.py" "$@"
+become bn50/bn_corpus.py "$@"

@@ -7,5 +7,4 @@ set -euo pipefail
 
 pass_on 1 "$@"
 . "$root/path.sh" local/mini/requirements.txt
-export PYTHONPATH=$root:$root/local/mini${PYTHONPATH:+:$PYTHONPATH}
-exec python "$root/local/iban/iban_lookalike.py" "$@"
+become iban/iban_lookalike.py "$@"

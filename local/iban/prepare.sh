@@ -6,5 +6,4 @@ set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../../utils/script.sh"
 
 pass_on 2 "$@"
-export PYTHONPATH=$root${PYTHONPATH:+:$PYTHONPATH}
-exec python "$root/local/iban/iban_corpus.py" "$@"
+become iban/iban_corpus.py "$@"
