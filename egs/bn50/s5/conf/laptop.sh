@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034  # read by run.sh
-# Systems of a size that a few cores train in a day or two. The names of systems are those of model directories under exp.
+# Systems of a size for a few cores. The names of systems are those of model directories under exp.
 gmms=(1000 2500 20000)               # Gaussians of monophones; leaves and Gaussians of the others
 threshold=1e-7                       # of pruning, a share of the perplexity
 acwt=0.1 search=() lmwts=()

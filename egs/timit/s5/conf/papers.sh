@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034  # read by run.sh
-# The sizes of the papers: days on a GPU. With --units 49 --frame-shift 5 the 147 states and 5 ms of may2017.
+# The sizes of the papers. With --units 49 --frame-shift 5 the 147 states and 5 ms of may2017.
 gmms=(1000 2500 15000)
 combined=(exp/gaussian_br exp/dnn_tanh1000_br)
 . utils/papers.sh
