@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034  # read by run.sh
 # The sizes of may2017. 5000 states, D = 100,000, bottlenecks of 1000, 360 inputs.
-gmms=(2000 5000 75000 --context-opts "--context-width=5 --central-position=2")               # Gaussians of monophones; leaves and Gaussians of the others
+gmms=(2000 5000 75000 --context-opts "--context-width=5 --central-position=2")  # Gaussians of monophones; leaves and Gaussians of the others
 threshold=1e-8                       # of pruning, a share of the perplexity
 acwt=0.1 search=() lmwts=()
 combined=(exp/sparse-gaussian_selected_br exp/dnn_tanh2000_br)
