@@ -7,9 +7,9 @@ Lin, Lin and Weng (Machine Learning 68, 2007), whose damping by step halving ser
 and μ is the share of the first class.
 
 A problem without frames of both sides takes the median of the others' α, where there are none 2 (a least-squares f
-estimates 2μ − 1, and σ(2f) ≈ (1 + f)/2), and the β that makes the mean of its μ the share of the first class in
-training. With the median of β, a class of a few frames would be more likely than its prior wherever it is, and decoding
-stay in it.
+estimates 2μ − 1, and σ(2f) ≈ (1 + f)/2), and the β with which an f of its mean, 2s − 1 where s is the share of the
+first class in training, has the probability s. With the median of β, a class of a few frames would be more likely than
+its prior wherever it is, and decoding stay in it.
 """
 
 import math
@@ -54,8 +54,7 @@ def _parts(source: Source) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
 class _Fit:
     """Sums over frames of each problem."""
 
-    def __init__(self, source: Source, shares: Tensor, device: torch.device) -> None:
-        problems = len(shares)
+    def __init__(self, source: Source, problems: int, device: torch.device) -> None:
         self.source, self.problems, self.device = source, problems, device
         count = self._zeros(2)
         low, high = self._zeros(2) + math.inf, self._zeros(2) - math.inf
@@ -69,7 +68,6 @@ class _Fit:
         apart = (high[0] <= low[1]) | (high[1] <= low[0])
         self.targets = torch.where(apart, torch.stack([1 / (count[0] + 2), (count[1] + 1) / (count[1] + 2)]), 0.0)
         self.targets[1] = torch.where(apart, self.targets[1], 1.0)
-        self.targets = torch.where(self.known, self.targets, shares)
         self.prior = torch.log((count[1] + 1) / (count[0] + 1))
 
     def _zeros(self, rows: int) -> Tensor:
@@ -98,31 +96,28 @@ class _Fit:
 
 def calibrate(source: Source, shares: Tensor) -> Tensor:
     """α and β of each problem, problems × 2, from the share of the first class in its training frames."""
-    shares = shares.double()
-    fit = _Fit(source, shares, shares.device)
-    alpha, beta = _newton(fit, torch.zeros_like(fit.prior), fit.prior.clone(), fit.known, True)
+    fit = _Fit(source, len(shares), shares.device)
+    alpha, beta = _maximum(fit)
     beta = torch.where(alpha < 0.0, fit.prior, beta)
     alpha = alpha.clamp_min(0.0)
     alpha[~fit.known] = alpha[fit.known].median() if fit.known.any() else SLOPE
-    beta = torch.where(fit.known, beta, torch.logit(shares) - alpha * (2.0 * shares - 1.0))
-    return torch.stack(_newton(fit, alpha, beta, ~fit.known & (fit.frames > 0), False), dim=1).float()
+    share = shares.double()
+    beta = torch.where(fit.known, beta, torch.logit(share) - alpha * (2.0 * share - 1.0))
+    return torch.stack([alpha, beta], dim=1).float()
 
 
-def _newton(fit: _Fit, alpha: Tensor, beta: Tensor, going: Tensor, sloped: bool) -> tuple[Tensor, Tensor]:
-    """The maximum, of the problems that are `going`, by β and, if sloped, α."""
-    if not going.any():
-        return alpha, beta
-    loss = fit.loss(alpha, beta)
+def _maximum(fit: _Fit) -> tuple[Tensor, Tensor]:
+    """α and β of the problems that have frames of both sides."""
+    alpha, beta = torch.zeros_like(fit.prior), fit.prior.clone()
+    loss, going = fit.loss(alpha, beta), fit.known.clone()
     for _ in range(MAX_STEPS):
         by_alpha, by_beta, aa, ab, bb = fit.derivatives(alpha, beta)
-        if not sloped:
-            by_alpha, aa, ab = torch.zeros_like(by_alpha), torch.ones_like(aa), torch.zeros_like(ab)
         aa, bb = aa + 1e-12, bb + 1e-12
         determinant = (aa * bb - ab * ab).clamp_min(torch.finfo(torch.float64).tiny)
         step_a = -(bb * by_alpha - ab * by_beta) / determinant
         step_b = -(aa * by_beta - ab * by_alpha) / determinant
         decrement = -(step_a * by_alpha + step_b * by_beta)
-        going = going & (decrement > ENOUGH * fit.frames)
+        going &= decrement > ENOUGH * fit.frames
         if not going.any():
             break
         size = going.double()
@@ -133,7 +128,7 @@ def _newton(fit: _Fit, alpha: Tensor, beta: Tensor, going: Tensor, sloped: bool)
             if not rose.any():
                 break
             size = torch.where(rose, 0.5 * size, size)
-        going = going & ~rose  # as good as it gets in this precision
+        going &= ~rose  # as good as it gets in this precision
         alpha, beta, loss = (
             torch.where(going, new, old) for new, old in ((new_alpha, alpha), (new_beta, beta), (new_loss, loss))
         )
