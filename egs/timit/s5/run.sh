@@ -57,7 +57,7 @@ if stage 3 "labels: GMMs of phones, of phones in context, with LDA and MLLT, and
 fi
 
 if stage 4 "graphs; features: adapted to each speaker, those of dev and test by decoding them"; then
-    graph=exp/tri3/graph adapted_features --acwt 0.1
+    graph=exp/tri3/graph adapted_features --acwt 0.1 "${search[@]}"
     once --in=data/lang_test --in=exp/tri3_ali_train_phones/{final.mdl,tree} --out=exp/graph_phones -- \
         utils/mkgraph.sh data/lang_test exp/tri3_ali_train_phones exp/graph_phones
 fi
@@ -78,7 +78,7 @@ combine_once 11 exp/combination "${combined[@]}"
 
 if stage 12 "decode: lattices of dev and test"; then
     for dir in "${models[@]}"; do
-        for x in dev test; do decode_once "$dir" $x --acwt 0.2; done
+        for x in dev test; do decode_once "$dir" $x --acwt 0.2 "${search[@]}"; done
     done
 fi
 

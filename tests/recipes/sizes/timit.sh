@@ -2,7 +2,7 @@
 # shellcheck disable=SC2034  # read by run.sh
 # A system of each paper.
 gmms=(100 60 200) em=(--num-iters 3 --max-iter-inc 2)
-combined=(exp/selected exp/dnn_tanh)
+combined=(exp/selected exp/dnn_tanh) search=(--beam 9 --lattice-beam 5 --max-active 1000)
 _brief=(--search-frames 2000 --max-epochs 3 --num-threads 1)
 may2017() {
     system selected train_kernel.sh --num-features 300 --selection 2 --selection-frames 4000 --precondition 16 --rates 256 \

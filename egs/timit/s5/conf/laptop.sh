@@ -2,7 +2,7 @@
 # shellcheck disable=SC2034  # read by run.sh
 # Systems of a size for two cores. The names of systems are those of model directories under exp.
 gmms=(1000 2000 15000)               # Gaussians of monophones; leaves and Gaussians of the others
-combined=(exp/gaussian exp/dnn_tanh)
+combined=(exp/gaussian exp/dnn_tanh) search=()
 
 _rule=(--schedule halving --metric erll)
 

@@ -2,7 +2,7 @@
 # shellcheck disable=SC2034  # read by run.sh
 # One small system of each kind, for the few minutes of speech of local/timit/make_lookalike.sh.
 gmms=(300 150 600)
-combined=(exp/gaussian exp/dnn_tanh)
+combined=(exp/gaussian exp/dnn_tanh) search=(--beam 9 --lattice-beam 5 --max-active 1000)
 
 _brief=(--search-frames 5000 --max-epochs 3)
 

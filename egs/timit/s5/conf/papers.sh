@@ -2,7 +2,7 @@
 # shellcheck disable=SC2034  # read by run.sh
 # The sizes of the papers. With --units 49 --frame-shift 5 the 147 states and 5 ms of may2017.
 gmms=(1000 2500 15000)
-combined=(exp/gaussian_br exp/dnn_tanh1000_br)
+combined=(exp/gaussian_br exp/dnn_tanh1000_br) search=()
 . utils/papers.sh
 
 may2017() { kernels_of_may2017 100 200000; }
