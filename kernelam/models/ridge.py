@@ -40,6 +40,7 @@ class Ridge(PosteriorModel):
         self.feature_map = feature_map.to(self.device)
         self.classes = classes.to(self.device)
         self.parameters = {"beta": beta.to(self.device)}
+        self._z: Tensor | None = None  # its memory is used again: what is kept of frames would lie between new ones
         self.calibrate(torch.tensor([2.0, 0.0]).repeat(len(beta), 1))
 
     def calibrate(self, slopes: Tensor, temperature: float = 1.0) -> None:
@@ -61,7 +62,8 @@ class Ridge(PosteriorModel):
     def outputs(self, x: Tensor, problems: Tensor | None = None) -> Tensor:
         """f of every problem, or of these alone, batch × problems."""
         beta = self.parameters["beta"]
-        return self.feature_map(x) @ (beta if problems is None else beta[problems]).T
+        self._z = self.feature_map(x, self._z)
+        return self._z @ (beta if problems is None else beta[problems]).T
 
     @torch.no_grad()
     def votes(self, x: Tensor) -> Tensor:
