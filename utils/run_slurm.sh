@@ -50,7 +50,7 @@ submit() {  # submit NUMBER…: as an array
     for number in "$@"; do array[$number]=$id tried[$number]=$((${tried[$number]:-0} + 1)) missed[$number]=''; done
 }
 
-# The guard cancels what is still in the queue when this script is gone, even by kill -9.
+# The guard cancels what is still in the queue, and removes the folder, when this script is gone, even by kill -9.
 ids=()
 guard() {
     local line every=''
@@ -58,6 +58,7 @@ guard() {
     while read -r line; do every=$line; done
     # shellcheck disable=SC2086,SC2090  # several words
     [[ -z $every ]] || scancel $every 2> /dev/null || true
+    rm -rf "$folder"
 }
 tell_guard() { echo "${ids[*]}" >&"$guard"; }
 set -m
@@ -70,7 +71,6 @@ stop() {
     echo "$me: interrupted, cancelling ${#waiting[@]} jobs" >&2
     exec {guard}>&-
     wait
-    rm -rf "$folder"
     exit "$1"
 }
 trap 'stop 130' INT
@@ -144,5 +144,6 @@ while ((${#waiting[@]})); do
 done
 ids=()
 tell_guard
-rm -rf "$folder"
+exec {guard}>&-
+wait
 report

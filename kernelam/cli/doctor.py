@@ -69,15 +69,20 @@ def _recipe(root: Path, script: Path) -> Recipe:
     head = [line.removeprefix("# ") for line in script.read_text().splitlines() if line.startswith("# ")]
     usage = next((line for line in head if line.startswith("Usage: ./run.sh")), "")
     command = f"egs/{name}/s5/run.sh" + (" --corpus <dir>" if "--corpus <dir>" in usage else "")
-    if (script.parent / "report.html").exists():
+    if _there(script.parent, "report.html"):
         state = "has run"
-    elif (script.parent / "exp").exists():
+    elif _there(script.parent, "exp"):
         state = "begun, and goes on where it stopped"
     else:
         state = "needs its corpus" if "--corpus" in command else "can run here"
     tried = f"local/{name}/make_lookalike.sh corpus && egs/{name}/s5/run.sh --corpus corpus --size lookalike"
     lookalike = tried if (root / "local" / name / "make_lookalike.sh").exists() else ""
     return Recipe(name, head[0] if head else "", command, state, lookalike)
+
+
+def _there(folder: Path, name: str) -> bool:
+    """In the folder of a recipe, or in one of it where some recipes work."""
+    return (folder / name).exists() or any(folder.glob(f"*/{name}"))
 
 
 def _next(recipes: list[Recipe]) -> str:

@@ -21,7 +21,7 @@ class Spoken:
     gender: str = ""  # f or m
     recording: str = ""
     seconds: tuple[float, float] | None = None
-    channel: str = ""  # A or B
+    channel: str = ""  # A, B or 1
 
 
 def write_data_dir(folder: str | Path, utterances: Iterable[Spoken]) -> None:

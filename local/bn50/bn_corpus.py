@@ -14,16 +14,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
-from bn_files import files, found_in, refuse, seconds_of, some, sounds_of, transcripts_of
+from bn_files import files, found_in, refuse, seconds_of, sounds_of, transcripts_of
 from bn_words import UNKNOWN, read_lexicon, write_dictionary
 from hub4_sgml import spoken, text_of
 
 from kernelam.cli.mistakes import run
+from kernelam.corpora import some
 from kernelam.errors import KernelamError
 from kernelam.files import replacing
 from kernelam.frontend.audio import MAX_OVERSHOOT
 from kernelam.kaldi.datawrite import Spoken, write_data_dir
-from kernelam.kaldi.tables import lines, write_table
+from kernelam.kaldi.tables import lines
 from kernelam.progress import say, warn
 from kernelam.scoring.networks import EMPTY, network
 from kernelam.scoring.stm import Reference, read_stm
@@ -119,7 +120,8 @@ def utterances(part: Part) -> list[Spoken]:
             outside.append(f"{one.name} ({one.begin:g}–{one.end:g} s of {seconds:g})")
             continue
         times = (one.begin, min(one.end, seconds))
-        made[one.name] = Spoken(one.name, one.who, text, sound, recording=one.recording, seconds=times)
+        channel = one.channel if one.channel in ("A", "B") else "1"
+        made[one.name] = Spoken(one.name, one.who, text, sound, "", one.recording, times, channel)
     if outside:
         warn(f"{len(outside)} segments are left out, which are not within their recordings: {some(outside)}")
     return list(made.values())
@@ -127,9 +129,7 @@ def utterances(part: Part) -> list[Spoken]:
 
 def write_set(folder: Path, part: Part, spoken: list[Spoken], glm: str) -> None:
     write_data_dir(folder, spoken)
-    channels = {one.recording: one.channel if one.channel in ("A", "B") else "1" for one in part.segments}
     used = {one.recording for one in spoken}
-    write_table(folder / "reco2file_and_channel", {show: f"{show} {channels[show]}" for show in used})
     for name, text in (("stm", part.stm), ("glm", glm)):
         if text:
             with replacing(folder / name, "w") as stream:

@@ -4,10 +4,10 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from bn_files import some
 from hub4_sgml import text_of
 from lexicon import dict_files
 
+from kernelam.corpora import some
 from kernelam.errors import KernelamError
 from kernelam.files import replacing
 from kernelam.progress import say, warn

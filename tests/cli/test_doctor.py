@@ -46,7 +46,8 @@ def test_what_to_run_next(tmp_path: Path) -> None:
     (tmp_path / "egs/digits/s5/exp").mkdir()
     assert state("digits").startswith("begun")
     assert ahead() == "egs/digits/s5/run.sh --corpus <dir>"
-    (tmp_path / "egs/mini/s5/report.html").touch()
+    (tmp_path / "egs/mini/s5/part").mkdir()
+    (tmp_path / "egs/mini/s5/part/report.html").touch()
     (tmp_path / "egs/digits/s5/report.html").touch()
     assert (state("mini"), ahead()) == ("has run", "egs/pictures/s5/run.sh")
     (tmp_path / "egs/digits/s5/exp").rmdir()
