@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+from lexicon import dict_files
 
 from kernelam.cli.mistakes import run
 from kernelam.corpora import found_instead, some
@@ -20,8 +21,7 @@ from kernelam.progress import say, warn
 
 APART = {"heldout": ("ibf_008", "ibm_003"), "dev": ("ibf_006", "ibf_014")}
 TEXT = "LM/iban-bp-2012.txt"
-SILENCE, NOISE, UNKNOWN = "SIL", "SPN", "<UNK>"
-MARKS = (UNKNOWN, "!SIL", "<SIL>", "SIL")
+MARKS = ("<UNK>", "!SIL", "<SIL>", "SIL")
 """Entries of the lexicon that are no words; they have ours instead."""
 
 
@@ -76,8 +76,8 @@ def sets_of(root: Path) -> dict[str, list[Spoken]]:
 
 
 def lexicon(path: Path) -> list[str]:
-    """Entries `word phone …` of the corpus, and the marks."""
-    entries = {f"!SIL {SILENCE}", f"{UNKNOWN} {NOISE}"}
+    """Entries `word phone …` of the corpus, without the marks."""
+    entries = set()
     for number, line in enumerate(lines(path), 1):
         word, *phones = line.split() or [""]
         if word and not phones:
@@ -99,14 +99,9 @@ def main(corpus: Path, data: Path) -> None:
     for name, chosen in sets.items():
         write_data_dir(data / name, chosen)
         say(f"{data / name}: {len(chosen)} utterances of {len({one.speaker for one in chosen})} speakers")
-    phones = {phone for entry in entries for phone in entry.split()[1:]} - {SILENCE, NOISE}
-    files = {
-        "dict/lexicon.txt": entries,
-        "dict/silence_phones.txt": [SILENCE, NOISE],
-        "dict/optional_silence.txt": [SILENCE],
-        "dict/nonsilence_phones.txt": sorted(phones),
-    }
-    made = {data / "local" / name: "".join(f"{row}\n" for row in rows) for name, rows in files.items()}
+    phones = sorted({phone for entry in entries for phone in entry.split()[1:]})
+    files = dict_files([entry.split() for entry in entries], phones)
+    made = {data / "local/dict" / name: "".join(f"{row}\n" for row in rows) for name, rows in files.items()}
     write_texts({**made, data / "local/text": text})
 
 
