@@ -74,7 +74,6 @@ class KernelSoftmax(GradientModel):
         The memory of `out`, z of an earlier call, is used again.
         """
         z, p = self.feature_map(x, out), self.parameters
-        z = z.bfloat16() if self.mixed else z
         h, top = (self._product(z, p["U"]), p["V"]) if self.bottleneck else (z, p["theta"])
         return z, h, top, self._product(h, top, p["bias"])
 
@@ -97,10 +96,11 @@ class KernelSoftmax(GradientModel):
 
     def _damp(self, z: Tensor) -> Tensor | None:
         """Damp z in its leading directions, in place: it serves the gradient alone by then. Where the bias is a row of
-        the same matrix, so is the 1 it is multiplied by; what is left of that in each frame is returned."""
+        the same matrix, so is the 1 it is multiplied by; what is left of that in each frame is returned. In single
+        precision always: nearly all of these directions is taken away, and the rounding of bfloat16 would be left."""
         if self.damping is None:
             return None
-        directions, shares = (array.to(z.dtype) for array in self.damping)
+        directions, shares = self.damping
         own = directions.narrow(0, 0, z.shape[1])
         damped = own.T @ z.T
         if self.bottleneck:
@@ -109,12 +109,12 @@ class KernelSoftmax(GradientModel):
         last = directions.narrow(0, z.shape[1], 1).squeeze(0)
         damped = shares.unsqueeze(1) * damped.add_(last.unsqueeze(1))
         z.T.addmm_(own, damped, alpha=-1.0)
-        return (1.0 - damped.T.mv(last)).float()
+        return 1.0 - damped.T.mv(last)
 
     @torch.no_grad()
     def step(self, x: Tensor, labels: Tensor, rate: float, l2: float = 0.0) -> Tensor:
         z, h, top, logits = self.forward(x, self._z)
-        p, self._z = self.parameters, None if self.mixed else z
+        p, self._z = self.parameters, z
         log_posterior = torch.log_softmax(logits, dim=1)
         own = labels.unsqueeze(1)
         loss = -log_posterior.gather(1, own).sum()

@@ -75,6 +75,20 @@ def test_a_step_damps_the_gradient_of_what_meets_the_features(train, bottleneck)
         torch.testing.assert_close(moves[1][name], expected, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("bottleneck", [0, 3])
+def test_what_damping_leaves_is_not_the_rounding_of_mixed_precision(train, bottleneck):
+    """The gradient that is left is small against what was taken away, in which bfloat16 has three digits."""
+    moves = []
+    for mixed in (False, True):
+        made = model(bottleneck)
+        made.damping, made.mixed = leading_directions(made, train, 30, seed=1), mixed
+        name = "U" if bottleneck else "theta"
+        before = made.parameters[name].clone()
+        made.step(*train.take(torch.arange(50)), 0.5)
+        moves.append(made.parameters[name] - before)
+    assert (moves[1] - moves[0]).norm() < 0.01 * moves[0].norm()
+
+
 def test_without_noise_the_rate_can_be_higher_and_the_loss_falls_faster(train):
     x, labels = train.take(torch.arange(900))
 
