@@ -4,7 +4,7 @@ import json
 import subprocess
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -50,6 +50,8 @@ class Experiments:
     tuned: Path
     tested: Path
     cells: list[Cell]
+    spared: frozenset[str] = field(default=frozenset(), kw_only=True)
+    """Names of cells that are known from elsewhere, and run only for their models."""
 
     @property
     def sets(self) -> tuple[str, str]:
@@ -93,7 +95,7 @@ class Experiments:
             ]
             self._step(cell, output.name, needed, [output], [*self.decode, *more, self.graph, str(data), str(output)])
         with replacing(cell.folder / DONE, "w") as stream:
-            stream.write(self._commands(cell))
+            stream.write(self.commands(cell))
 
     def _step(self, cell: Cell, step: str, inputs: list[Path], outputs: list[Path], command: list[str]) -> None:
         """Run a command once, and note when, if it made something; what it made before no longer counts."""
@@ -125,7 +127,7 @@ class Experiments:
         if any(statuses) and not self.failures():
             raise KernelamError(f"{cmd[0]} failed with status {max(statuses)}, although no cell did")
 
-    def _commands(self, cell: Cell) -> str:
+    def commands(self, cell: Cell) -> str:
         """All that a cell is made by."""
         decoding = [*self.decode, self.graph, str(self.tuned), str(self.tested)] if cell.decoded else []
         return json.dumps([cell.train, decoding])
@@ -133,13 +135,17 @@ class Experiments:
     def done(self, cell: Cell) -> bool:
         """Whether it came to its end as it is declared now."""
         path = cell.folder / DONE
-        return path.exists() and path.read_text() == self._commands(cell)
+        return path.exists() and path.read_text() == self.commands(cell)
+
+    def wanted(self, cell: Cell) -> bool:
+        """Whether it is to run: it is not known from elsewhere, or one that runs reads its model."""
+        return cell.name not in self.spared or any(cell.name in one.needs and self.wanted(one) for one in self.cells)
 
     def failures(self, lines: int = 5) -> dict[str, list[str]]:
         """The last lines of the log of each cell that has no result."""
         found = {}
         for number, cell in enumerate(self.cells, 1):
-            if not self.done(cell):
+            if self.wanted(cell) and not self.done(cell):
                 log = self.log(number)
                 text = log.read_text(errors="replace").splitlines() if log.exists() else ["it was never begun"]
                 found[cell.name] = [line for line in text if line.strip() and not line.startswith("#")][-lines:]

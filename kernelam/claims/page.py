@@ -1,19 +1,25 @@
 """The page that says which claims held."""
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
-from kernelam.claims.outcomes import Evidence, Outcome, read_outcome
+from kernelam.claims.kept import Kept, written
+from kernelam.claims.outcomes import Evidence, read_outcome
 from kernelam.claims.papers import CLAIMS, Finding, Form, Part, find
-from kernelam.claims.study import Key, Study
+from kernelam.claims.study import Study
 from kernelam.errors import KernelamError
-from kernelam.experiments import Work
-from kernelam.files import replacing
+from kernelam.experiments import Cell, Work
+from kernelam.files import write_texts
+from kernelam.models.description import describe
 from kernelam.report.experiments import Run
-from kernelam.report.results import Results
+from kernelam.report.results import conditions
 from kernelam.report.tables import NONE, Table
+
+NOTHING: Mapping[str, Kept] = MappingProxyType({})
 
 NOTES = """\
 An effect in % with a sign is a relative change, from a model without what is claimed to help to one with it; without a
@@ -31,26 +37,50 @@ class Told:
     """What the cells of a study have come to."""
 
     findings: list[Finding]
-    work: list[Work]
-    conditions: list[str]
+    cells: Mapping[str, Kept]
     failures: Mapping[str, list[str]]
 
+    @property
+    def work(self) -> list[Work]:
+        return [step for cell in self.cells.values() for step in cell.work]
 
-def read_findings(study: Study) -> Told:
+    @property
+    def conditions(self) -> list[str]:
+        """Of all cells, each once."""
+        return list(dict.fromkeys(line for cell in self.cells.values() for line in cell.conditions))
+
+
+def read_findings(study: Study, made: Mapping[str, str], kept: Mapping[str, Kept] = NOTHING) -> Told:
+    """From the cells that are done here, and those that are `kept` from elsewhere."""
     failures = study.failures()
-    done = [cell for cell in study.cells if cell.name not in failures]
-    if not done:
+    cells = {}
+    for cell in study.cells:
+        if study.done(cell):
+            cells[cell.name] = _read(study, cell, made[cell.name])
+        elif cell.name in kept:
+            cells[cell.name] = kept[cell.name]
+    if not cells:
         name, lines = next(iter(failures.items()))
         raise KernelamError(f"all {len(failures)} cells failed, {name} with: {lines[-1] if lines else 'an empty log'}")
-    outcomes: dict[Key, Outcome] = {}
-    runs = []
-    for cell in done:
-        run = Run.read(cell.folder, study.sets) if cell.decoded else None
-        runs += [run] if run else []
-        outcomes[study.keys[cell.name]] = read_outcome(cell.folder, run)
-    findings = [find(claim, Evidence(study.scale, outcomes)) for claim in CLAIMS]
-    work = [step for cell in study.cells for step in study.work(cell)]
-    return Told(findings, work, Results(study.title, [runs], runs, study.sets, failures).conditions, failures)
+    seen = {json.dumps(cell.data): name for name, cell in cells.items() if cell.data is not None}
+    if len(seen) > 1:
+        one, other, *_ = seen.values()
+        raise KernelamError(f"the cells {one} and {other} were trained on different data: one of them is of elsewhere")
+    outcomes = {study.keys[name]: cell.outcome for name, cell in cells.items()}
+    return Told([find(claim, Evidence(study.scale, outcomes)) for claim in CLAIMS], cells, failures)
+
+
+def _read(study: Study, cell: Cell, made: str) -> Kept:
+    run = Run.read(cell.folder, study.sets) if cell.decoded else None
+    about = run.about if run else describe(cell.folder)
+    data = about.get("training", {}).get("data")  # a list, but of combinations
+    return Kept(
+        made,
+        data if isinstance(data, list) else None,
+        read_outcome(cell.folder, run),
+        study.work(cell),
+        conditions(about),
+    )
 
 
 def table(findings: Sequence[Finding]) -> Table:
@@ -138,8 +168,8 @@ def _scale(study: Study) -> list[str]:
     return [f"seeds {seeds}{grid}; {' '.join(f'{count:,}' for count in scale.features)} features", *settings]
 
 
-def write_claims(path: Path, study: Study) -> Told:
-    told = read_findings(study)
-    with replacing(path, "w") as stream:
-        stream.write(page(study, told))
+def write_claims(path: Path, study: Study, made: Mapping[str, str], kept: Mapping[str, Kept]) -> Told:
+    """The page, and what it was made of beside it."""
+    told = read_findings(study, made, kept)
+    write_texts({path: page(study, told), path.with_suffix(".json"): written(told.cells)})
     return told

@@ -40,7 +40,9 @@ def run_cells(
     if cell is not None:
         if cell > len(experiments.cells):
             raise KernelamError(f"{path} has {len(experiments.cells)} cells, no number {cell}")
-        experiments.run_cell(experiments.cells[cell - 1])
+        chosen = experiments.cells[cell - 1]
+        if experiments.wanted(chosen):
+            experiments.run_cell(chosen)
         return False
     try:
         runner = shlex.split(cmd)

@@ -1,5 +1,6 @@
 """Test the papers' claims on a corpus."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -11,22 +12,37 @@ from kernelam.cli.values import PATH
 @click.command()
 @running
 @click.option("--output", type=PATH, help="The page that says which claims held; CLAIMS.md or CLAIMS_quick.md.")
+@click.option("--known", type=PATH, help="Outcomes that another run wrote beside its page: their cells are not run.")
 @click.option("--quick", is_flag=True, help="At the small scale that the declaration has for this.")
 def command(
-    cmd: str, given: tuple[str, ...], output: Path | None, cell: int | None, quick: bool, declaration: Path
+    cmd: str,
+    given: tuple[str, ...],
+    output: Path | None,
+    known: Path | None,
+    cell: int | None,
+    quick: bool,
+    declaration: Path,
 ) -> None:
     """Train and decode what the papers' claims are about, on the corpus and at the scale of DECLARATION, a TOML file,
     and say of each claim whether it held, did not, or is too small to tell.
 
     What is done and current is skipped; claims that need a cell that failed are not tested, and the rest are.
+    Beside the page, in a file of its name that ends in .json, is what every cell came to: with --known a study goes on
+    from there on another machine.
     """
+    from kernelam.claims.kept import check_place, read_kept, signs
     from kernelam.claims.study import Study
 
-    study = Study.read(declaration, variables(given), quick)
-    if not run_cells(study, ["claims", *(["--quick"] if quick else [])], cmd, given, cell, declaration):
+    output = output or Path("CLAIMS_quick.md" if quick else "CLAIMS.md")
+    check_place(output.with_suffix(".json"))
+    study, made = Study.read(declaration, variables(given), quick), signs(declaration, variables(given), quick)
+    kept = read_kept(known, made) if known else {}
+    study = replace(study, spared=frozenset(kept))
+    itself = ["claims", *(["--quick"] if quick else []), *(["--known", str(known)] if known else [])]
+    if not run_cells(study, itself, cmd, given, cell, declaration):
         return
     from kernelam.claims.page import table, write_claims
 
-    told = write_claims(output or Path("CLAIMS_quick.md" if quick else "CLAIMS.md"), study)
+    told = write_claims(output, study, made, kept)
     click.echo(table(told.findings).markdown)
     tell(told.failures)

@@ -74,7 +74,9 @@ class Results:
 
     @property
     def conditions(self) -> list[str]:
-        return _conditions(self.experiments)
+        """Of all runs, each once."""
+        runs = [run for runs in self.experiments for run in runs if run.trained]
+        return list(dict.fromkeys(line for run in runs for line in conditions(run.about)))
 
 
 def read_results(
@@ -275,13 +277,12 @@ def _costs(experiments: list[Experiment]) -> str:
     return " ".join(notes)
 
 
-def _conditions(experiments: list[Experiment]) -> list[str]:
-    """Of all runs, each once."""
-    lines = []
-    for run in (run for runs in experiments for run in runs if run.trained):
-        origin = run.about["provenance"]
-        versions = ", ".join(f"{name} {number}" for name, number in origin["versions"].items())
-        machine = origin["machine"]
-        lines.append(f"{versions}; commit {origin['git']}")
-        lines.append(f"{machine['processor']}, {machine['cores']} cores, {machine['system']}")
-    return list(dict.fromkeys(lines))
+def conditions(about: dict[str, Any]) -> list[str]:
+    """The software and the machine that a model was trained with."""
+    origin = about["provenance"]
+    versions = ", ".join(f"{name} {number}" for name, number in origin["versions"].items())
+    machine = origin["machine"]
+    return [
+        f"{versions}; commit {origin['git']}",
+        f"{machine['processor']}, {machine['cores']} cores, {machine['system']}",
+    ]

@@ -1,13 +1,16 @@
 """The page of a study whose cells are done, some of them failed, and the command that runs it."""
 
 import json
+import shutil
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
 from kernelam.claims.estimates import Estimate
+from kernelam.claims.kept import read_kept
 from kernelam.claims.outcomes import read_outcome
 from kernelam.claims.page import duration, elapsed, page, read_findings, table
 from kernelam.claims.papers import CLAIMS, Finding, Form, Part, Verdict
@@ -15,6 +18,7 @@ from kernelam.claims.study import Study
 from kernelam.errors import KernelamError
 from kernelam.experiments import Work
 
+SIGNS: defaultdict[str, str] = defaultdict(str)
 RUNNER = f"""#!/bin/bash
 # run_local.sh for the cells whose numbers are in the file `these`: the others are as they are
 range=${{1#JOB=}} log=$2; shift 2
@@ -56,7 +60,7 @@ def test_a_cell_waits_for_what_it_needs(study):
 
 
 def test_the_page_tells_all(study):
-    text = page(study, read_findings(study))
+    text = page(study, read_findings(study, SIGNS))
     assert text.startswith("# The claims (quick)\n")
     rows = [line for line in text.splitlines() if line.startswith("| ") and line[2].isdigit()]
     assert [row.split(".")[0] for row in rows] == [f"| {number}" for number in range(1, 14)]
@@ -73,10 +77,7 @@ def test_the_page_tells_all(study):
 
 def test_a_cell_that_failed_leaves_the_rest(study, kernelam):
     """The command runs what is not done, ends with status 1, and what it can test it does."""
-    names = [cell.name for cell in study.cells]
-    Path("these").write_text("\n".join(str(names.index(name) + 1) for name in ("sum_b_1", "dnn_b_1")))
-    Path("runner").write_text(RUNNER)
-    Path("runner").chmod(0o755)
+    only(study, "sum_b_1", "dnn_b_1")
     for name in ("sum_b_1", "dnn_b_1"):
         (study.folder / name / "model.safetensors").unlink()
     Path("fail").write_text("sum_b_1")
@@ -102,10 +103,83 @@ def test_a_cell_that_failed_leaves_the_rest(study, kernelam):
     assert "not tested" not in Path("CLAIMS.md").read_text()
 
 
+def only(study: Study, *names: str) -> None:
+    """Let ./runner run these cells alone."""
+    numbers = {cell.name: str(number) for number, cell in enumerate(study.cells, 1)}
+    Path("these").write_text("\n".join(numbers[name] for name in names))
+    Path("runner").write_text(RUNNER)
+    Path("runner").chmod(0o755)
+
+
+def test_a_study_goes_on_elsewhere_with_what_is_known(study, kernelam):
+    given = ("--quick", "--set", f"corpus={Path('c').resolve()}", "--cmd", "./runner")
+    only(study, *study.keys)
+    Path("calls").unlink()  # the cells are of another path of the corpus
+    ran = kernelam("claims", *given, "--output", "first.md", "claims.toml")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    known, text = json.loads(Path("first.json").read_text()), Path("first.md").read_text()
+    assert known["cells"].keys() == {cell.name for cell in study.cells}
+    assert "/" not in Path("first.json").read_text().replace("/s", "")  # no path of this machine
+
+    for name in ("gaussian_br_1", "gaussian_nt-fs_1"):
+        del known["cells"][name]
+    known["cells"]["dnn_nt_1"]["made"] = "by other commands"
+    Path("known.json").write_text(json.dumps(known))
+    shutil.rmtree(study.folder)
+    Path("c").rename("d")
+    Path("calls").unlink()
+    given = ("--quick", "--set", f"corpus={Path('d').resolve()}", "--cmd", "./runner")
+    ran = kernelam("claims", *given, "--known", "known.json", "--output", "second.md", "claims.toml")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    made = {path.name for path in study.folder.glob("*_1")}
+    assert made == {"gaussian_b-fs_1", "gaussian_br_1", "gaussian_nt-fs_1", "dnn_nt_1"}  # the first for its features
+    assert Path("second.md").read_text().split("## Time")[0] == text.split("## Time")[0]
+    assert json.loads(Path("second.json").read_text())["cells"].keys() == {cell.name for cell in study.cells}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "known.json is damaged: "),
+        ('{"format": "kernelam results 1"}', "known.json is no file of outcomes that kernelam claims has written"),
+        ('{"format": "kernelam claims 1"}', "known.json is damaged: it has no 'cells'"),
+        ('{"format": "kernelam claims 1", "cells": {"dnn_nt_1": {}}}', "known.json is damaged: it has no 'made'"),
+        ('{"format": "kernelam claims 1", "cells": {"dnn_nt_1": {"made": "s"}}}', "known.json is damaged: "),
+    ],
+)
+def test_what_is_no_file_of_outcomes_is_told(tmp_path, text, sentence):
+    path = tmp_path / "known.json"
+    with pytest.raises(KernelamError, match="there is no such file of outcomes"):
+        read_kept(path, {})
+    path.write_text(text)
+    with pytest.raises(KernelamError, match=sentence):
+        read_kept(path, {"dnn_nt_1": "s"})
+
+
+def test_no_file_of_something_else_is_written_over(study, kernelam):
+    Path("mine.json").write_text("[]")
+    ran = kernelam("claims", "--quick", "--set", "corpus=c", "--output", "mine.md", "claims.toml")
+    assert (ran.returncode, ran.stderr) == (
+        1,
+        "kernelam claims: mine.json is no file of outcomes, and would be lost: write the page to another --output\n",
+    )
+    assert Path("mine.json").read_text() == "[]"
+
+
+def test_outcomes_of_other_data_are_refused(study):
+    path = study.folder / "dnn_b_1/model.json"
+    told = json.loads(path.read_text())
+    for name, digest in (("dnn_b_1", "a"), ("dnn_nt_1", "b")):
+        told["training"]["data"] = [digest, digest]
+        (study.folder / name / "model.json").write_text(json.dumps(told))
+    with pytest.raises(KernelamError, match="the cells dnn_nt_1 and dnn_b_1 were trained on different data"):
+        read_findings(study, SIGNS)
+
+
 def test_no_page_without_any_cell(declared):
     study = Study.read(declared, {"corpus": "c"}, quick=True)
     with pytest.raises(KernelamError, match="all 51 cells failed, laplacian_b-fs_1 with: it was never begun"):
-        read_findings(study)
+        read_findings(study, SIGNS)
 
 
 def test_outcomes_are_read_from_the_model(study):
