@@ -43,7 +43,7 @@ def check_place(path: Path) -> None:
 
 
 def written(cells: Mapping[str, Kept]) -> str:
-    rows = ",\n".join(f"{json.dumps(name)}: {json.dumps(_row(one), allow_nan=False)}" for name, one in cells.items())
+    rows = ",\n".join(f"{json.dumps(name)}: {json.dumps(_row(one))}" for name, one in cells.items())
     return f'{HEAD}, "cells": {{\n{rows}\n}}}}\n'
 
 
