@@ -17,6 +17,11 @@ LEAST = 1e-8
 """The probability of a class is not taken to be below this: p of some hundred classes has errors of that size."""
 
 
+def of_classes(scheme: str, classes: int) -> int:
+    """Numbers of a frame beside z: of pairs μ, its products, Q with a copy and a factor; or f, μ and p."""
+    return 5 * classes**2 if scheme == "one-vs-one" else 3 * classes
+
+
 class Ridge(PosteriorModel):
     """f(x) = βᵀz(x) of each problem: a pair of classes i < j, positive for i, or a class against the rest.
 
@@ -55,7 +60,7 @@ class Ridge(PosteriorModel):
 
     @property
     def chunk(self) -> int:
-        size = self.feature_map.count + 4 * len(self.classes) ** 2
+        size = self.feature_map.count + of_classes(self.scheme, len(self.classes))
         return max(1, min(super().chunk, CHUNK_ELEMENTS // size))
 
     @torch.no_grad()

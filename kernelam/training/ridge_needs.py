@@ -14,7 +14,7 @@ from kernelam.progress import say
 from kernelam.training.calibration import ELEMENTS
 from kernelam.training.cost import peak_memory
 from kernelam.training.gram import chunk_of, units
-from kernelam.training.ridge_scores import kept
+from kernelam.training.ridge_scores import TEMPERATURE_FRAMES, kept
 from kernelam.training.ridge_solvers import VECTORS, Solver, largest_block, paired_classes, side_of
 from kernelam.training.triangles import Triangle
 
@@ -76,7 +76,7 @@ class Task:
         sums = triangle * (3 if several else 1) + chunk * (D + 2 * self.dim)
         scores = kept(self.heldout, len(paired_classes(self.counts)))
         fitting = 16 * min(ELEMENTS, scores or ELEMENTS)  # eight arrays in double precision
-        scoring = scores + max(self._scoring(), fitting)
+        scoring = max(scores + max(self._scoring(), fitting), self._scoring() + self._temperature())
         models = answers * min(2, self.ridges)
         memory = 4 * max(sums, models + max(self._solving(), scoring), 3 * answers)
         matrices = len({unit.matrix for unit in parts})
@@ -86,10 +86,16 @@ class Task:
         return Needs(4 * written + self.stores, memory + used, mapped, 4 * sums + used)
 
     def _scoring(self) -> int:
-        """Numbers: z of a chunk of frames, and of pairs μ, its products, Q with a copy and a factor."""
+        """Numbers: z of a chunk of frames, and what is made of it."""
         classes = len(paired_classes(self.counts))
-        frames = min(2048, model.CHUNK_ELEMENTS // (self.count + 4 * classes**2))
-        return frames * (self.count + (5 * classes**2 if self.scheme == "one-vs-one" else 3 * classes))
+        frames = min(2048, model.CHUNK_ELEMENTS // (self.count + model.of_classes(self.scheme, classes)))
+        return frames * (self.count + model.of_classes(self.scheme, classes))
+
+    def _temperature(self) -> int:
+        """Numbers: inputs of the frames that it is fitted to, twice, and their scores, once and seven times in double
+        precision."""
+        frames = min(self.heldout, TEMPERATURE_FRAMES)
+        return frames * (2 * self.dim + 15 * len(paired_classes(self.counts)))
 
     def _solving(self) -> int:
         """Numbers: the vectors of a block, or the matrices of a factor and in double precision its copies."""

@@ -88,7 +88,7 @@ def test_logits_are_normalised_and_parts_make_the_whole(monkeypatch, x: torch.Te
     model = make(scheme)
     logits, votes = model.logits(x), model.votes(x)
     torch.testing.assert_close(torch.log_softmax(logits, dim=1), logits)
-    monkeypatch.setattr(ridge, "CHUNK_ELEMENTS", 200)
+    monkeypatch.setattr(ridge, "CHUNK_ELEMENTS", 2 * (model.feature_map.count + ridge.of_classes(scheme, len(CLASSES))))
     assert model.chunk == 2
     torch.testing.assert_close(model.logits(x), logits)
     assert torch.equal(model.votes(x), votes) or scheme == "one-vs-rest"
@@ -104,7 +104,7 @@ def test_votes_of_an_hour_take_no_more_memory_than_of_a_minute(monkeypatch, x: t
         assert sum(one() is not None for one in alive) <= 2
         return found
 
-    monkeypatch.setattr(ridge, "CHUNK_ELEMENTS", 200)
+    monkeypatch.setattr(ridge, "CHUNK_ELEMENTS", 2 * (model.feature_map.count + ridge.of_classes("one-vs-one", 4)))
     monkeypatch.setattr(model, "outputs", watched)
     model.votes(x)
     assert len(alive) == 5
