@@ -20,8 +20,6 @@ from kernelam.kaldi.fst import Fst
 from kernelam.models.base import AcousticModel
 from kernelam.progress import progress, warn
 
-TRIES = 20
-
 
 @numba.njit(cache=True)
 def _viterbi(start, source, pdf, weight, target, final, scores):  # type: ignore[no-untyped-def]
@@ -109,27 +107,39 @@ def silence_bonus(lang: Lang, transitions: TransitionModel, boost: float) -> NDA
     return bonus
 
 
+def edges_of_silence(silence: NDArray[np.bool_]) -> kaldifst.StdVectorFst:
+    """Accepts transition-ids of which those of `silence` are at the beginning and at the end, and nowhere else."""
+    fst = kaldifst.StdVectorFst()
+    for _ in range(4):
+        fst.add_state()
+    fst.start = 0
+    fst.set_final(3, 0.0)
+    for label in range(1, len(silence)):
+        for source, target in ((0, 1), (1, 1), (2, 3), (3, 3)) if silence[label] else ((1, 2), (2, 2)):
+            fst.add_arc(source, kaldifst.StdArc(label, label, 0.0, target))
+    return fst
+
+
 def equal_alignment(
-    graph: Fst, num_frames: int, utterance: str, silence: NDArray[np.bool_] | None = None
+    graph: Fst, num_frames: int, utterance: str, edges: kaldifst.StdVectorFst | None = None
 ) -> NDArray[np.int32] | None:
     """A path through `graph` that stays about equally long in every state: where a flat start begins.
 
-    The name of the utterance decides where it takes optional silence: utterances of like graphs take unlike paths. Of
-    TRIES of these, the first is taken that begins and ends in transition-ids of `silence`, if there is one. Recordings
-    begin and end there more often than not, and where words and pauses alternate nothing else tells which is which.
+    If there is one that `edges` accepts, it is of these. Recordings begin and end in silence more often than not, and
+    where words and pauses alternate nothing else tells which is which. Otherwise the name of the utterance decides
+    where it takes optional silence: utterances of like graphs take unlike paths.
     """
-    seed, first = zlib.crc32(utterance.encode()) >> 2, None  # a C int, and some above it
-    for number in range(1 if silence is None else TRIES):
-        ok, path = kaldifst.equal_align(
-            ifst=graph.to_kaldifst(), length=num_frames, rand_seed=seed + number, num_retries=10
-        )
-        if not ok:
-            continue
-        alignment = np.array(kaldifst.get_linear_symbol_sequence(path)[1], np.int32)
-        if silence is None or silence[alignment[[0, -1]]].all():
-            return alignment
-        first = alignment if first is None else first
-    return first
+    fst, seed = graph.to_kaldifst(), zlib.crc32(utterance.encode()) >> 1  # a C int
+    wanted = [fst]
+    if edges is not None:
+        kaldifst.arcsort(fst, "ilabel")
+        wanted.insert(0, kaldifst.compose(edges, fst))
+    for each in wanted:
+        if each.start >= 0:
+            ok, path = kaldifst.equal_align(ifst=each, length=num_frames, rand_seed=seed, num_retries=10)
+            if ok:
+                return np.array(kaldifst.get_linear_symbol_sequence(path)[1], np.int32)
+    return None
 
 
 def align_data(
@@ -143,14 +153,14 @@ def align_data(
     alignments: dict[str, NDArray[np.int32]] = {}
     failed: list[str] = []
     empty: list[str] = []
-    silence = np.isin(graphs.transitions.phone, graphs.lang.phone_list("optional_silence"))
+    edges = edges_of_silence(np.isin(graphs.transitions.phone, graphs.lang.phone_list("optional_silence")))
     for utt, words in progress(DataDir(data).text.items(), f"aligning {data}"):
         if utt not in features:
             raise KernelamError(f"utterance {utt} of {data}/text has no features")
         graph = graphs.compile(graphs.lang.words_to_ids(utt, words))
         frames = features[utt]
         if aligner is None:
-            alignment = equal_alignment(graph, len(frames), utt, silence)
+            alignment = equal_alignment(graph, len(frames), utt, edges)
         else:
             alignment = aligner.align(utt, graph, model, frames)
         if alignment is None:

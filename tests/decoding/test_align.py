@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from kernelam.cli.align import command
-from kernelam.decoding.align import Aligner, equal_alignment
+from kernelam.decoding.align import Aligner, edges_of_silence, equal_alignment
 from kernelam.errors import KernelamError
 from kernelam.hmm.graph import TrainingGraphs
 from kernelam.hmm.lang import Lang
@@ -139,6 +139,17 @@ def test_equal_alignments_are_paths(transitions: TransitionModel) -> None:
 def test_utterances_of_one_graph_start_apart() -> None:
     starts = {str(equal_alignment(phones(4), 60, f"u{number}")) for number in range(20)}
     assert len(starts) > 5  # of 16: which of the two phones is taken at each place
+
+
+def test_equal_alignments_have_silence_at_their_edges_alone_where_they_can() -> None:
+    silence = np.arange(13) > 6  # the second of the two phones
+    path = equal_alignment(phones(4), 60, "u", edges_of_silence(silence))
+    assert path is not None
+    assert np.isfinite(graph_cost(phones(4), path))
+    assert silence[path[[0, -1]]].all()
+    assert np.diff(silence[path]).sum() == 2
+    none = edges_of_silence(np.zeros(13, bool))
+    assert str(equal_alignment(phones(4), 60, "u", none)) == str(equal_alignment(phones(4), 60, "u"))
 
 
 def test_bad_likelihoods_are_sentences(transitions: TransitionModel) -> None:
