@@ -18,3 +18,9 @@ def read_record(path: Path, absent: str) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise KernelamError(f"{path} is damaged: it holds no JSON object")
     return record
+
+
+def check_place(path: Path, head: str, of: str) -> None:
+    """Refuse to write over a file that does not begin with `head`, as those `of` some kind do."""
+    if path.exists() and not (path.is_file() and path.read_bytes().startswith(head.encode())):
+        raise KernelamError(f"{path} is no file of {of}, and would be lost: write to another --output")

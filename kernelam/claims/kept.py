@@ -36,12 +36,6 @@ def signs(path: Path, variables: Mapping[str, str], quick: bool) -> dict[str, st
     return {cell.name: hashlib.sha256(study.commands(cell).encode()).hexdigest() for cell in study.cells}
 
 
-def check_place(path: Path) -> None:
-    """Refuse to write over a file of something else."""
-    if path.exists() and not (path.is_file() and path.read_bytes().startswith(HEAD.encode())):
-        raise KernelamError(f"{path} is no file of outcomes, and would be lost: write the page to another --output")
-
-
 def written(cells: Mapping[str, Kept]) -> str:
     rows = ",\n".join(f"{json.dumps(name)}: {json.dumps(_row(one))}" for name, one in cells.items())
     return f'{HEAD}, "cells": {{\n{rows}\n}}}}\n'

@@ -30,11 +30,12 @@ def command(
     Beside the page, in a file of its name that ends in .json, is what every cell came to: with --known a study goes on
     from there on another machine.
     """
-    from kernelam.claims.kept import check_place, read_kept, signs
+    from kernelam.claims.kept import HEAD, read_kept, signs
     from kernelam.claims.study import Study
+    from kernelam.records import check_place
 
     output = output or Path("CLAIMS_quick.md" if quick else "CLAIMS.md")
-    check_place(output.with_suffix(".json"))
+    check_place(output.with_suffix(".json"), HEAD, "outcomes")
     study, made = Study.read(declaration, variables(given), quick), signs(declaration, variables(given), quick)
     kept = read_kept(known, made) if known else {}
     study = replace(study, spared=frozenset(kept))

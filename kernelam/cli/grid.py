@@ -23,13 +23,14 @@ def command(cmd: str, given: tuple[str, ...], output: Path, cell: int | None, de
     What is done and current is skipped; a cell that fails is shown as failed, and the rest reported.
     """
     from kernelam.grid import Grid
-    from kernelam.report.kept import check_place
+    from kernelam.records import check_place
+    from kernelam.report.kept import HEAD
 
     page = output.with_suffix(".html")
     if output.suffix in (".html", ".json"):
         raise KernelamError(f"{output} cannot hold the tables, the page and the figures: --output is to end in .md")
     grid = Grid.read(declaration, variables(given))
-    check_place(output.with_suffix(".json"))
+    check_place(output.with_suffix(".json"), HEAD, "results")
     if not run_cells(grid, ["grid"], cmd, given, cell, declaration):
         return
     from kernelam.report.page import write_report

@@ -17,12 +17,6 @@ HEAD = f'{{"format": "{FORMAT}"'
 LEFT_OUT = ("command", "confusions", "files", "folder", "tuned_on")  # what only the directory itself needs
 
 
-def check_place(path: Path) -> None:
-    """Refuse to write figures over a file of something else."""
-    if path.exists() and not (path.is_file() and path.read_bytes().startswith(HEAD.encode())):
-        raise KernelamError(f"{path} is no file of results, and would be lost: write the tables to another --output")
-
-
 def kept(sets: tuple[str, str], experiments: Iterable[Experiment]) -> str:
     """Everything that tables, intervals and paired tests are made of, the errors of every utterance among it."""
     runs = [_figures(run) for runs in experiments for run in runs]

@@ -9,8 +9,9 @@ from typing import Any
 
 from kernelam.errors import KernelamError
 from kernelam.files import write_texts
+from kernelam.records import check_place
 from kernelam.report.experiments import Experiment, Run, experiments_of, named, names
-from kernelam.report.kept import check_place, kept, read_runs
+from kernelam.report.kept import HEAD, kept, read_runs
 from kernelam.report.layouts import Layouts, layouts
 from kernelam.report.published import Published
 from kernelam.report.pursuit import pursuit_tables
@@ -144,7 +145,7 @@ def tables(results: Results) -> str:
 def tables_and_figures(path: Path, results: Results) -> dict[Path, str]:
     """Markdown, and the figures it was made of beside it."""
     figures = path.with_suffix(".json")
-    check_place(figures)
+    check_place(figures, HEAD, "results")
     return {path: tables(results), figures: kept(results.sets, results.experiments)}
 
 

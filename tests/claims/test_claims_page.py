@@ -161,7 +161,7 @@ def test_no_file_of_something_else_is_written_over(study, kernelam):
     ran = kernelam("claims", "--quick", "--set", "corpus=c", "--output", "mine.md", "claims.toml")
     assert (ran.returncode, ran.stderr) == (
         1,
-        "kernelam claims: mine.json is no file of outcomes, and would be lost: write the page to another --output\n",
+        "kernelam claims: mine.json is no file of outcomes, and would be lost: write to another --output\n",
     )
     assert Path("mine.json").read_text() == "[]"
 
