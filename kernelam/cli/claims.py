@@ -7,6 +7,7 @@ import click
 
 from kernelam.cli.cells import run_cells, running, tell, variables
 from kernelam.cli.values import PATH
+from kernelam.errors import KernelamError
 
 
 @click.command()
@@ -35,6 +36,8 @@ def command(
     from kernelam.records import check_place
 
     output = output or Path("CLAIMS_quick.md" if quick else "CLAIMS.md")
+    if output.suffix == ".json":
+        raise KernelamError(f"{output} cannot hold both the page and the outcomes: --output is to end in .md")
     check_place(output.with_suffix(".json"), HEAD, "outcomes")
     study, made = Study.read(declaration, variables(given), quick), signs(declaration, variables(given), quick)
     kept = read_kept(known, made) if known else {}

@@ -164,6 +164,11 @@ def test_no_file_of_something_else_is_written_over(study, kernelam):
         "kernelam claims: mine.json is no file of outcomes, and would be lost: write to another --output\n",
     )
     assert Path("mine.json").read_text() == "[]"
+    ran = kernelam("claims", "--quick", "--set", "corpus=c", "--output", "other.json", "claims.toml")
+    assert (ran.returncode, ran.stderr) == (
+        1,
+        "kernelam claims: other.json cannot hold both the page and the outcomes: --output is to end in .md\n",
+    )
 
 
 def test_outcomes_of_other_data_are_refused(study):
