@@ -30,10 +30,14 @@ class Kept:
 
 
 def signs(path: Path, variables: Mapping[str, str], quick: bool) -> dict[str, str]:
-    """Of the commands that make each cell, the same wherever the paths among the variables lead."""
+    """Of the commands that make each cell and those that it needs, the same wherever paths among the variables lead."""
     anywhere = {name: f"{{{name}}}" if "/" in value else value for name, value in variables.items()}
     study = Study.read(path, anywhere, quick)
-    return {cell.name: hashlib.sha256(study.commands(cell).encode()).hexdigest() for cell in study.cells}
+    found: dict[str, str] = {}
+    for cell in study.cells:  # each behind those that it needs
+        text = "\n".join([study.commands(cell), *(found[need] for need in cell.needs)])
+        found[cell.name] = hashlib.sha256(text.encode()).hexdigest()
+    return found
 
 
 def written(cells: Mapping[str, Kept]) -> str:

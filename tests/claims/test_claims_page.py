@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kernelam.claims.estimates import Estimate
-from kernelam.claims.kept import read_kept
+from kernelam.claims.kept import read_kept, signs
 from kernelam.claims.outcomes import read_outcome
 from kernelam.claims.page import duration, elapsed, page, read_findings, table
 from kernelam.claims.papers import CLAIMS, Finding, Form, Part, Verdict
@@ -135,6 +135,15 @@ def test_a_study_goes_on_elsewhere_with_what_is_known(study, kernelam):
     assert made == {"gaussian_b-fs_1", "gaussian_br_1", "gaussian_nt-fs_1", "dnn_nt_1"}  # the first for its features
     assert Path("second.md").read_text().split("## Time")[0] == text.split("## Time")[0]
     assert json.loads(Path("second.json").read_text())["cells"].keys() == {cell.name for cell in study.cells}
+
+
+def test_what_a_cell_needs_is_part_of_its_sign(declared):
+    before = signs(declared, {"corpus": "/c"}, False)
+    declared.write_text(declared.read_text().replace("--layers 3", "--layers 4"))
+    after = signs(declared, {"corpus": "/elsewhere"}, False)
+    changed = {name for name, sign in after.items() if sign != before[name]}
+    assert changed == {name for name in after if "dnn" in name}  # with-dnn among them, whose own command is the same
+    assert signs(declared, {"corpus": "c"}, False) != after  # no path
 
 
 @pytest.mark.parametrize(
