@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from kernelam.errors import KernelamError
+from kernelam.ranks import beside
 
 
 def available(device: Any = "cpu") -> int:
     """Bytes that this process may still take on a device of PyTorch: what the machine has free, or what its control
-    group allows; or what a GPU has."""
+    group allows, shared with those that work with it; or what a GPU has."""
     if str(device).startswith("cuda"):
         import torch
 
@@ -26,7 +27,7 @@ def available(device: Any = "cpu") -> int:
             )
         except (OSError, ValueError):  # no such group, or "max"
             continue
-    return free
+    return free // beside()
 
 
 def installed() -> int:

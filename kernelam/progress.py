@@ -8,12 +8,16 @@ from typing import IO, TypeVar
 
 from tqdm import tqdm
 
+from kernelam.ranks import is_first
+
 T = TypeVar("T")
 
 
 def say(message: str) -> None:
-    """One line on standard error: for the log, and for whoever reads the terminal."""
-    print(message, file=sys.stderr, flush=True)
+    """One line on standard error: for the log, and for whoever reads the terminal. Of processes that work together, the
+    first one speaks."""
+    if is_first():
+        print(message, file=sys.stderr, flush=True)
 
 
 def warn(message: str) -> None:
@@ -34,6 +38,9 @@ def _terminal() -> IO[str] | None:
 
 def progress(items: Iterable[T], what: str, total: int | None = None, every: float = 30.0) -> Iterator[T]:
     """Yield from `items`; show a bar on a terminal, and in a log a line every `every` seconds."""
+    if not is_first():
+        yield from items
+        return
     terminal = _terminal()
     if total is None and hasattr(items, "__len__"):
         total = len(items)  # type: ignore[arg-type]

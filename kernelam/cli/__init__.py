@@ -4,6 +4,7 @@ import importlib
 import os
 import signal
 import sys
+import time
 import traceback
 from typing import NoReturn
 
@@ -12,6 +13,7 @@ import click
 from kernelam import __version__
 from kernelam.cli.mistakes import sentence
 from kernelam.errors import KernelamError
+from kernelam.ranks import is_first, number, world
 
 COMMANDS = {
     "align": "Align transcripts with frames by a trained model.",
@@ -32,10 +34,15 @@ COMMANDS = {
     "once": "Run a command unless what it makes is current.",
     "report": "Tables of results of a set of experiments.",
     "score": "Error rates of decoded lattices.",
+    "together": "Run a command in several processes that share its work.",
     "train": "Train acoustic models.",
     "transcribe": "Words of sound files, with times and confidences.",
     "validate": "Check data directories and archives of likelihoods.",
 }
+
+
+SHARED = ("train kernel ", "train dnn ", "forward ")
+"""What several processes of torchrun can do together."""
 
 
 class LazyGroup(click.Group):
@@ -68,6 +75,8 @@ def main() -> NoReturn:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a file-size limit shall be an OSError, not a death
     debug = "--debug" in sys.argv[1:2]
     try:
+        if world() > 1 and not " ".join([*_words(), ""]).startswith(SHARED):
+            raise KernelamError(f"one process does this; several share {', '.join(map(str.strip, SHARED))}")
         kernelam.main(prog_name="kernelam", standalone_mode=False)
         sys.stdout.flush()
     except click.exceptions.Exit as exit_:
@@ -88,9 +97,13 @@ def main() -> NoReturn:
     sys.exit(0)
 
 
+def _words() -> list[str]:
+    return [word for word in sys.argv[1:] if word != "--debug"]
+
+
 def _command() -> str:
     """`kernelam`, the command and the sub-command that were called."""
-    words = [word for word in sys.argv[1:] if word != "--debug"]
+    words = _words()
     module = sys.modules.get(f"kernelam.cli.{words[0]}") if words and words[0] in COMMANDS else None
     if module is None:
         return "kernelam"
@@ -99,6 +112,9 @@ def _command() -> str:
 
 
 def _fail(sentence: str, debug: bool) -> NoReturn:
+    if not is_first():  # what the first one finds wrong too it tells, and ends the others
+        time.sleep(5.0)
+        sentence = f"{sentence} (process {number() + 1} of {world()})"
     if debug:
         traceback.print_exc()
     print(sentence, file=sys.stderr, flush=True)

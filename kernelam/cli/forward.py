@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernelam.cli.values import PATH, check_output
+from kernelam.ranks import is_first
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,7 +18,10 @@ _WAYS = "ark:-, ark:FILE, ark,t:FILE (text), ark,scp:ARK,SCP or FILE"
 
 @contextmanager
 def _writer(output: str) -> "Iterator[Callable[[str, np.ndarray], None]]":
-    """What writes a matrix to one of Kaldi's wspecifiers."""
+    """What writes a matrix to one of Kaldi's wspecifiers; of processes that work together, the first one does."""
+    if not is_first():
+        yield lambda utt, matrix: None
+        return
     import sys
     from contextlib import nullcontext
 
@@ -54,12 +58,16 @@ def _writer(output: str) -> "Iterator[Callable[[str, np.ndarray], None]]":
 @click.argument("data")
 @click.argument("output", metavar="ark:-|ark,t:-|ark,scp:ARK,SCP|FILE")
 def command(device: str, transform_dir: Path | None, model: str, data: str, output: str) -> None:
-    """Write the log-likelihoods of DATA under MODEL as an archive that Kaldi's latgen-faster-mapped reads."""
+    """Write the log-likelihoods of DATA under MODEL as an archive that Kaldi's latgen-faster-mapped reads.
+
+    Several processes (kernelam together) share the features of a kernel model.
+    """
     from kernelam.decoding.likelihoods import check_likelihoods
     from kernelam.models import load_model
     from kernelam.progress import progress
+    from kernelam.ranks import joined
 
-    with _writer(output) as write:
+    with joined(device) as device, _writer(output) as write:
         scorer = load_model(model, device, transform_dir)
         features = scorer.open(data)
         for utt in progress(features, f"forward {data}"):

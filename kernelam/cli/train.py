@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from kernelam.cli.values import ABOVE_ZERO, COUNT, PATH, POSITIVE
+from kernelam.ranks import world
 
 ARGUMENTS = ("data", "heldout_data", "lang", "ali", "heldout_ali", "folder")
 
@@ -99,6 +100,12 @@ def common(function: Callable[..., None]) -> Callable[..., None]:
 @click.option("--precondition", type=COUNT, default=0, help="Leading directions of the features to damp in training.")
 @click.option("--optimiser", type=click.Choice(["sgd", "sag"]), default="sgd")
 @click.option("--sag-table", type=click.Choice(["single", "half"]), default="single", help="Precision of its memory.")
+@click.option(
+    "--frame-shards",
+    type=POSITIVE,
+    default=1,
+    help="Of the processes of kernelam together or torchrun, so many share the frames of a batch, the others features.",
+)
 @click.option("--block", type=POSITIVE, default=1, help="Train this block of the features alone,")
 @click.option("--blocks", type=POSITIVE, default=1, help="of so many.")
 def kernel(
@@ -154,6 +161,7 @@ def dnn(pretraining: str, rbm_epochs: int, dropout: str, **shared: Any) -> None:
     shape = ("layers", "width", "activation", "bottleneck", "normalise")
     network = Network(**{name: shared.pop(name) for name in shape})
     plan = DnnPlan(network, "" if pretraining == "none" else pretraining, rbm_epochs, dropouts)
+    shared["frame_shards"] = world()
     _train(plan, "0.001 0.002 0.004" if shared["optimiser"] == "adamw" else "0.05 0.1 0.2", **shared)
 
 
@@ -335,7 +343,7 @@ def _train(plan: Any, default_rates: str, **shared: Any) -> None:
     given = given_inputs(shared)
     more = {name: shared[name] for name in OPTIONS if name in shared}
     options = TrainingOptions(rates, l2s=l2s, momenta=momenta, **more)
-    train_model(given, plan, options, shared["device"])
+    train_model(given, plan, options, shared["device"], shared["frame_shards"])
 
 
 def given_inputs(shared: dict[str, Any]) -> Any:

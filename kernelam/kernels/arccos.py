@@ -39,9 +39,10 @@ class ArcCosine(InnerProductKernel):
         if count < 1:
             raise KernelamError("an arc-cosine kernel needs at least one random feature")
         blocks = [
-            gaussian_columns(dim, BLOCK, rng, draw.plan == "orthogonal")[:, :taken] for rng, taken in draw.blocks(count)
+            gaussian_columns(dim, BLOCK, rng, draw.plan == "orthogonal")[:, taken] for rng, taken in draw.blocks(count)
         ]
-        return self.map_of({"omega": torch.from_numpy(np.concatenate(blocks, axis=1))})
+        drawn = self.map_of({"omega": torch.from_numpy(np.concatenate(blocks, axis=1))})
+        return drawn.placed(draw.shard, count)
 
     def map_of(self, arrays: dict[str, Tensor]) -> "ArcCosineFeatures":
         return ArcCosineFeatures(arrays, self.degree)

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from kernelam.errors import KernelamError
 from kernelam.randomness import stream
+from kernelam.ranks import WHOLE, Shard
 
 BLOCK = 500
 """Columns drawn from one state of the generator: block i of a seed is the same whoever draws it."""
@@ -24,24 +25,29 @@ frequencies (arc-cosine) has no pairs, and takes the first two for the same."""
 
 @dataclass(frozen=True)
 class Draw:
-    """Which random numbers: those of a seed, by a plan, from a block on. A part of a nested kernel has its own."""
+    """Which random numbers: those of a seed, by a plan, from a block on. A part of a nested kernel has its own. Of all
+    columns, those of a shard."""
 
     seed: int
     plan: str = "paired"
     first_block: int = 0
     purpose: str = "frequencies"
+    shard: Shard = WHOLE
 
     def part(self, name: str | int) -> "Draw":
         return replace(self, purpose=f"{self.purpose}.{name}")
 
     def inner(self) -> "Draw":
         """For an inner map, which is the same and whole for all who draw parts of the outer one."""
-        return replace(self.part("inner"), first_block=0)
+        return replace(self.part("inner"), first_block=0, shard=WHOLE)
 
-    def blocks(self, columns: int) -> Iterator[tuple[np.random.Generator, int]]:
-        """The generator of each block that `columns` columns take, and how many of its BLOCK columns are taken."""
-        for start in range(0, columns, BLOCK):
-            yield stream(self.seed, self.purpose, self.first_block + start // BLOCK), min(BLOCK, columns - start)
+    def blocks(self, columns: int) -> Iterator[tuple[np.random.Generator, slice]]:
+        """The generator of each block that the shard of `columns` columns is in, and which of its BLOCK columns."""
+        own = self.shard.of(columns)
+        for block in range(own.start // BLOCK, -(-own.stop // BLOCK)):
+            start = block * BLOCK
+            taken = slice(max(own.start - start, 0), min(own.stop - start, BLOCK))
+            yield stream(self.seed, self.purpose, self.first_block + block), taken
 
 
 class Kernel(ABC):
@@ -161,6 +167,29 @@ class FeatureMap(ABC):
     def count(self) -> int:
         """The number of features D."""
 
+    @property
+    def total(self) -> int:
+        """The number of features of the map that this is a slice of."""
+        return self.count
+
+    @property
+    def places(self) -> Tensor:
+        """Where the features of this slice are among all."""
+        return torch.arange(self.count)
+
+    @property
+    def sliced(self) -> set[str]:
+        """The arrays of which this has some columns only."""
+        return {f"{name}.{key}" for name, part in self.parts.items() for key in part.sliced}
+
+    def slice(self, shard: Shard) -> Self:
+        """The map of a part of the features, about as many for each shard."""
+        if shard.count > 1:
+            raise KernelamError(
+                "several processes share random features: linear and posteriors are for one, or inside a composition"
+            )
+        return self
+
     @abstractmethod
     def write(self, x: Tensor, out: Tensor, factor: float = 1.0) -> None:
         """factor · zᵀ into the contiguous `out`, count × batch."""
@@ -207,6 +236,8 @@ class ColumnFeatures(FeatureMap):
     """
 
     features_per_column = 1
+    whole: tuple[int, int] | None = None
+    """Of a slice: its first column, and the number of columns of the map that it is a slice of."""
 
     @property
     def columns(self) -> int:
@@ -217,8 +248,33 @@ class ColumnFeatures(FeatureMap):
         return self.columns * self.features_per_column
 
     @property
+    def total(self) -> int:
+        return self.whole[1] * self.features_per_column if self.whole else self.count
+
+    @property
+    def places(self) -> Tensor:
+        first, total = self.whole or (0, self.columns)
+        starts = first + total * torch.arange(self.features_per_column)
+        return (starts[:, None] + torch.arange(self.columns)).flatten()
+
+    @property
+    def sliced(self) -> set[str]:
+        return set(self.own) if self.whole else set()
+
+    def slice(self, shard: Shard) -> Self:
+        own = shard.of(self.columns)
+        part = self.select(torch.arange(own.start, own.stop))
+        return part.placed(shard, self.columns)
+
+    def placed(self, shard: Shard, columns: int) -> Self:
+        """These columns, known as the slice of so many that `shard` is."""
+        if shard.count > 1:
+            self.whole = (shard.of(columns).start, columns)
+        return self
+
+    @property
     def scale(self) -> float:
-        return (2.0 / self.count) ** 0.5
+        return (2.0 / self.total) ** 0.5
 
     def column_norms(self, squared_norms: Tensor) -> Tensor:
         return squared_norms.view(self.features_per_column, -1).sum(dim=0)

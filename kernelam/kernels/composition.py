@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -9,6 +10,7 @@ from torch import Tensor
 from kernelam.errors import KernelamError
 from kernelam.kernels.arccos import ArcCosine
 from kernelam.kernels.base import Draw, FeatureMap, Kernel, part_of
+from kernelam.ranks import Shard
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,18 @@ class CompositeFeatures(FeatureMap):
     @property
     def count(self) -> int:
         return self.parts["outer"].count
+
+    @property
+    def total(self) -> int:
+        return self.parts["outer"].total
+
+    @property
+    def places(self) -> Tensor:
+        return self.parts["outer"].places
+
+    def slice(self, shard: Shard) -> Self:
+        """The inner map is whole in all slices."""
+        return type(self)(self.parts["outer"].slice(shard), self.parts["inner"], self.own)
 
     @torch.no_grad()
     def hidden(self, x: Tensor) -> Tensor:

@@ -65,15 +65,16 @@ class ShiftInvariant(Kernel):
         paired = draw.plan != "independent"
         if count < 1 + paired or (paired and count % 2):
             raise KernelamError(f"{count} random features: cosine-and-sine pairs need an even number of at least 2")
-        blocks = []
-        for rng, taken in draw.blocks(count // 2 if paired else count):
+        blocks, columns = [], count // 2 if paired else count
+        for rng, taken in draw.blocks(columns):
             arrays = self.block(dim, rng, draw.plan)
             if not paired:
                 arrays["b"] = rng.uniform(0.0, 2.0 * np.pi, BLOCK).astype(np.float32)
-            blocks.append({name: array[..., :taken] for name, array in arrays.items()})
-        return self.map_of(
+            blocks.append({name: array[..., taken] for name, array in arrays.items()})
+        drawn = self.map_of(
             {name: torch.from_numpy(np.concatenate([arrays[name] for arrays in blocks], axis=-1)) for name in blocks[0]}
         )
+        return drawn.placed(draw.shard, columns)
 
     def map_of(self, arrays: dict[str, Tensor]) -> FourierFeatures:
         return FourierFeatures(arrays)

@@ -16,7 +16,7 @@ class Linear(InnerProductKernel):
         return xy
 
     def draw(self, dim: int, count: int, draw: Draw) -> "LinearFeatures":
-        return LinearFeatures(dim)
+        return LinearFeatures(dim).slice(draw.shard)
 
     def map_of(self, arrays: dict[str, Tensor]) -> "LinearFeatures":
         return LinearFeatures(int(arrays["inputs"]))

@@ -3,12 +3,15 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from kernelam.errors import KernelamError
 from kernelam.kernels.base import Draw, FeatureMap, Kernel, part_of
+from kernelam.ranks import Shard
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,18 @@ class SumFeatures(FeatureMap):
     @property
     def count(self) -> int:
         return sum(part.count for part in self.parts.values())
+
+    @property
+    def total(self) -> int:
+        return sum(part.total for part in self.parts.values())
+
+    @property
+    def places(self) -> Tensor:
+        before = accumulate((part.total for part in self.parts.values()), initial=0)
+        return torch.cat([start + part.places for start, part in zip(before, self.parts.values(), strict=False)])
+
+    def slice(self, shard: Shard) -> Self:
+        return type(self)(self.weights, [part.slice(shard) for part in self.parts.values()])
 
     def write(self, x: Tensor, out: Tensor, factor: float = 1.0) -> None:
         blocks = out.split([part.count for part in self.parts.values()])

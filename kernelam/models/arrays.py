@@ -13,11 +13,15 @@ from kernelam.errors import KernelamError
 from kernelam.files import replacing
 
 
-def write_arrays(path: Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> None:
-    """Write `tensors` with `about` in the header, whole or not at all; equal contents are equal bytes."""
+def write_arrays(path: Path, tensors: dict[str, Tensor], about: dict[str, Any], before: Path | None = None) -> None:
+    """Write `tensors` with `about` in the header, whole or not at all; equal contents are equal bytes. What `path` was
+    until then becomes the file `before`."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     with replacing(path) as stream:
         stream.write(save(plain, {"about": json.dumps(about, sort_keys=True)}))
+        stream.flush()
+        if before and path.exists():
+            path.replace(before)
 
 
 def read_arrays(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

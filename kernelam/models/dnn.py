@@ -12,6 +12,7 @@ from kernelam.errors import KernelamError
 from kernelam.kernels.posteriors import FUNCTIONS
 from kernelam.models.posterior import GradientModel
 from kernelam.models.weights import glorot
+from kernelam.ranks import current
 
 ACTIVATIONS = tuple(name for name in FUNCTIONS if name != "linear")
 
@@ -49,6 +50,7 @@ class Dnn(GradientModel):
             raise KernelamError(f"no activation is called {network.activation}; there are {', '.join(ACTIVATIONS)}")
         check_bottleneck(network, self.num_classes)
         self.network = network
+        self.ranks = current()
         self.start: dict[str, Tensor] = {}  # layers that pre-training has made
 
     def initialise(self, seed: int) -> None:
@@ -97,10 +99,24 @@ class Dnn(GradientModel):
         return torch.addmm(p[f"b{net.layers}"], h @ p["U"] if net.bottleneck else h, p[f"W{net.layers}"])
 
     def gradients(self, x: Tensor, labels: Tensor) -> tuple[Tensor, Sequence[Tensor]]:
-        """The mean log loss of a batch, and its gradient with respect to each parameter."""
+        """The mean log loss of a batch, and its gradient with respect to each parameter. Processes that train together
+        have a slice of the batch each, and sum both."""
+        if self.ranks.frames.count > 1:
+            return self._summed_gradients(x, labels)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed):
             loss = torch.nn.functional.cross_entropy(self.logits(x, self.network.dropout), labels)
         return loss.detach(), torch.autograd.grad(loss, list(self.parameters.values()))
+
+    def _summed_gradients(self, x: Tensor, labels: Tensor) -> tuple[Tensor, Sequence[Tensor]]:
+        batch, arrays = len(labels), list(self.parameters.values())
+        x, labels = self.ranks.own_frames(x, labels)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed):
+            logits = self.logits(x, self.network.dropout)
+            loss = torch.nn.functional.cross_entropy(logits, labels, reduction="sum") / batch
+        gradients = torch.autograd.grad(loss, arrays)
+        flat = self.ranks.sum_frames(torch.cat([loss.detach().view(1), *(each.flatten() for each in gradients)]))
+        total, *parts = flat.split([1, *(array.numel() for array in arrays)])
+        return total[0], [part.view_as(array) for part, array in zip(parts, arrays, strict=True)]
 
     @staticmethod
     def decays(name: str) -> bool:

@@ -128,3 +128,18 @@ class GradientModel(PosteriorModel):
     @abstractmethod
     def initialise(self, seed: int) -> None:
         """Set the parameters to where training starts."""
+
+    def agree(self) -> None:
+        """Let the processes that train a model together have the same numbers where they should."""
+
+    def gathered(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
+        """A state of the parameters as one process alone would have it, for the first process."""
+        return state
+
+    def own(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
+        """This process's part of such a state."""
+        return state
+
+    def whole(self) -> "GradientModel":
+        """The model as one process alone would have it, for the first process."""
+        return self

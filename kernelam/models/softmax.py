@@ -9,11 +9,15 @@ from torch import Tensor
 
 from kernelam.errors import KernelamError
 from kernelam.kernels import FeatureMap, Kernel, kernel_from
+from kernelam.kernels.base import ColumnFeatures
 from kernelam.models.posterior import GradientModel
 from kernelam.models.weights import glorot
+from kernelam.ranks import alone, current, is_first
 
 CHUNK_ELEMENTS = 1 << 26
 """Of z, computed at once when frames are only scored."""
+ROWS = ("theta", "U")
+"""The parameters that have a row for each feature."""
 
 
 def padded(n: int) -> int:
@@ -31,6 +35,9 @@ class KernelSoftmax(GradientModel):
 
     The columns of Θ, and r, are padded to a multiple of 8. A padded class has the bias −∞, so its probability and its
     gradient are zero; a padded column of U and row of V start at zero and stay there.
+
+    Several processes may each have a slice of the features, with its rows of Θ or U. Then logits, or the bottleneck's
+    values, are summed over them, and all else of a step is each one's own.
     """
 
     kind = "kernel"
@@ -41,6 +48,7 @@ class KernelSoftmax(GradientModel):
         self.kernel = kernel
         self.feature_map = feature_map.to(self.device)
         self.bottleneck = bottleneck
+        self.ranks = current()
         self.damping: tuple[Tensor, Tensor] | None = (
             None  # directions of z, and what share of each is damped in training
         )
@@ -48,15 +56,16 @@ class KernelSoftmax(GradientModel):
 
     @property
     def chunk(self) -> int:
-        return max(1, min(super().chunk, CHUNK_ELEMENTS // self.feature_map.count))
+        most = -(-self.feature_map.total // self.ranks.features.count)  # the same for all who share the features
+        return max(1, min(super().chunk, CHUNK_ELEMENTS // most))
 
     def initialise(self, seed: int) -> None:
         """Θ = 0, which is convex and needs no luck; with a bottleneck U and V are Glorot-uniform."""
-        D, C, r = self.feature_map.count, self.num_classes, self.bottleneck
+        features, C, r = self.feature_map, self.num_classes, self.bottleneck
         if r:
-            arrays = {"U": glorot(D, r, seed, 0), "V": glorot(r, C, seed, 1)}
+            arrays = {"U": glorot(features.total, r, seed, 0, features.places), "V": glorot(r, C, seed, 1)}
         else:
-            arrays = {"theta": torch.zeros(D, C)}
+            arrays = {"theta": torch.zeros(features.count, C)}
         self._set(arrays | {"bias": torch.zeros(C)})
 
     def _set(self, arrays: dict[str, Tensor]) -> None:
@@ -74,8 +83,12 @@ class KernelSoftmax(GradientModel):
         The memory of `out`, z of an earlier call, is used again.
         """
         z, p = self.feature_map(x, out), self.parameters
-        h, top = (self._product(z, p["U"]), p["V"]) if self.bottleneck else (z, p["theta"])
-        return z, h, top, self._product(h, top, p["bias"])
+        if self.bottleneck:
+            h, top = self.ranks.sum(self._product(z, p["U"])), p["V"]
+            return z, h, top, self._product(h, top, p["bias"])
+        if self.ranks.features.count > 1:
+            return z, z, p["theta"], self.ranks.sum(self._product(z, p["theta"])).add_(p["bias"])
+        return z, z, p["theta"], self._product(z, p["theta"], p["bias"])
 
     def _product(self, a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
         """ab + bias, in single precision."""
@@ -85,9 +98,11 @@ class KernelSoftmax(GradientModel):
         return a @ b if bias is None else torch.addmm(bias, a, b)
 
     def _descend(self, weights: Tensor, a: Tensor, b: Tensor, rate: float, shrink: float) -> None:
-        """weights ← shrink · weights − rate · ab."""
-        if self.mixed:
-            weights.mul_(shrink).sub_(self._product(a, b), alpha=rate)
+        """weights ← shrink · weights − rate · ab, summed over the slices of a batch."""
+        if self.mixed or self.ranks.frames.count > 1:
+            if shrink != 1.0:
+                weights.mul_(shrink)
+            weights.sub_(self.ranks.sum_frames(self._product(a, b)), alpha=rate)
         else:
             weights.addmm_(a, b, beta=shrink, alpha=-rate)
 
@@ -102,7 +117,7 @@ class KernelSoftmax(GradientModel):
             return None
         directions, shares = self.damping
         own = directions.narrow(0, 0, z.shape[1])
-        damped = own.T @ z.T
+        damped = self.ranks.sum(own.T @ z.T)
         if self.bottleneck:
             z.T.addmm_(own, shares.unsqueeze(1) * damped, alpha=-1.0)
             return None
@@ -113,6 +128,7 @@ class KernelSoftmax(GradientModel):
 
     @torch.no_grad()
     def step(self, x: Tensor, labels: Tensor, rate: float, l2: float = 0.0) -> Tensor:
+        batch, (x, labels) = len(labels), self.ranks.own_frames(x, labels)
         z, h, top, logits = self.forward(x, self._z)
         p, self._z = self.parameters, z
         log_posterior = torch.log_softmax(logits, dim=1)
@@ -120,13 +136,14 @@ class KernelSoftmax(GradientModel):
         loss = -log_posterior.gather(1, own).sum()
         gradient = log_posterior.exp_()  # of the loss with respect to the logits: posterior − one-hot label
         gradient.scatter_add_(1, own, torch.full_like(own, -1.0, dtype=gradient.dtype))
-        shrink, rate = 1.0 - rate * l2, rate / len(labels)
+        shrink, rate = 1.0 - rate * l2, rate / batch
         frames = self._damp(z)
         if self.bottleneck:
             self._descend(p["U"], z.T, self._product(gradient, top.T), rate, shrink)
         self._descend(top, h.T, gradient, rate, shrink)
-        p["bias"].sub_(gradient.sum(dim=0) if frames is None else gradient.T.mv(frames), alpha=rate)
-        return loss
+        biases = gradient.sum(dim=0) if frames is None else gradient.T.mv(frames)
+        p["bias"].sub_(self.ranks.sum_frames(biases), alpha=rate)
+        return self.ranks.sum_frames(loss)
 
     def row_norms(self) -> Tensor:
         """The squared norm of each row of Θ: how much each feature counts."""
@@ -136,7 +153,18 @@ class KernelSoftmax(GradientModel):
         return ((U @ (V @ V.T)) * U).sum(dim=1)
 
     def config(self) -> dict[str, Any]:
-        return {"kernel": self.kernel.settings(), "bottleneck": self.bottleneck, "features": self.feature_map.count}
+        return {"kernel": self.kernel.settings(), "bottleneck": self.bottleneck, "features": self.feature_map.total}
+
+    def _gathered_columns(self, name: str, columns: Tensor) -> Tensor:
+        part: FeatureMap = self.feature_map
+        *path, _ = name.split(".")
+        for step in path:
+            part = part.parts[step]
+        assert isinstance(part, ColumnFeatures)
+        assert part.whole
+        first, total = part.whole
+        whole = self.ranks.gathered(columns.movedim(-1, 0), torch.arange(first, first + part.columns), total)
+        return columns if whole is None else whole.movedim(0, -1).contiguous()
 
     def arrays(self) -> dict[str, Tensor]:
         C, r = self.num_classes, self.bottleneck
@@ -154,9 +182,43 @@ class KernelSoftmax(GradientModel):
         kernel = kernel_from(config["kernel"])
         names = {"theta", "U", "V", "bias"} & arrays.keys()
         features = kernel.map_of({name: array for name, array in arrays.items() if name not in names})
+        if current().features.count > 1:
+            features = features.slice(current().features)
         model = cls(kernel, features, config["bottleneck"], *common)
-        model._set({name: arrays[name] for name in names})
+        model._set(model.own({name: arrays[name] for name in names}))
         return model
+
+    def agree(self) -> None:
+        for name in ("V", "bias"):
+            if name in self.parameters:
+                self.ranks.same(self.parameters[name])
+
+    def gathered(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
+        if self.ranks.features.count == 1:
+            return state
+        return {name: self._gathered(array) if name in ROWS else array for name, array in state.items()}
+
+    def _gathered(self, rows: Tensor) -> Tensor:
+        features = self.feature_map
+        whole = self.ranks.gathered(rows, features.places, features.total)
+        return rows if whole is None else whole
+
+    def own(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
+        if self.ranks.features.count == 1:
+            return state
+        return {name: array[self.feature_map.places] if name in ROWS else array for name, array in state.items()}
+
+    def whole(self) -> "KernelSoftmax":
+        if self.ranks.features.count == 1:
+            return self
+        arrays, columns = self.gathered(self.arrays()), self.feature_map.sliced
+        for name in sorted(columns):
+            arrays[name] = self._gathered_columns(name, arrays[name])
+        if not is_first():
+            return self
+        with alone():
+            common = (self.pipeline, self.inputs, self.counts, torch.device("cpu"))
+            return self.restore(self.config(), arrays, *common)
 
 
 def averaged(models: Sequence[KernelSoftmax]) -> KernelSoftmax:

@@ -6,9 +6,16 @@ from torch import Tensor
 
 from kernelam.randomness import stream
 
+CHUNK = 1 << 14  # rows drawn at once
 
-def glorot(rows: int, columns: int, seed: int, number: int) -> Tensor:
-    """Matrix `number` of a model: uniform within ±√(6 / (rows + columns)) (Glorot and Bengio, AISTATS 2010)."""
-    bound = (6.0 / (rows + columns)) ** 0.5
-    drawn = stream(seed, "weights", number).uniform(-bound, bound, (rows, columns))
-    return torch.from_numpy(drawn.astype(np.float32))
+
+def glorot(rows: int, columns: int, seed: int, number: int, places: Tensor | None = None) -> Tensor:
+    """Matrix `number` of a model: uniform within ±√(6 / (rows + columns)) (Glorot and Bengio, AISTATS 2010); or those
+    of its rows that are at `places`, in ascending order."""
+    bound, rng = (6.0 / (rows + columns)) ** 0.5, stream(seed, "weights", number)
+    wanted, parts = np.arange(rows) if places is None else places.numpy(), []
+    for start in range(0, rows, CHUNK):
+        drawn = rng.uniform(-bound, bound, (min(CHUNK, rows - start), columns)).astype(np.float32)
+        first, last = np.searchsorted(wanted, (start, start + CHUNK))
+        parts.append(drawn[wanted[first:last] - start])
+    return torch.from_numpy(np.concatenate(parts))

@@ -5,6 +5,7 @@ import json
 import math
 import shutil
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -28,6 +29,7 @@ from kernelam.models.base import PRIOR_FLOOR
 from kernelam.models.directory import STATES, is_whole, remove_model, save_model
 from kernelam.models.posterior import GradientModel, Inputs, find_device, has_bfloat16
 from kernelam.progress import progress, say, warn
+from kernelam.ranks import current, is_first, joined
 from kernelam.training.checkpoint import Clock
 from kernelam.training.cost import peak_memory, training_flops
 from kernelam.training.examination import class_phones, examine
@@ -36,7 +38,7 @@ from kernelam.training.search import Variants, search
 from kernelam.training.trainer import TrainingOptions, fit
 
 UNFINISHED = (
-    *("checkpoint.safetensors", "search.json", "selection.safetensors", "pretraining.safetensors", "seconds.json"),
+    *("checkpoint*.safetensors", "search.json", "selection*.safetensors", "pretraining*.safetensors", "seconds.json"),
     *("selection.new.json", "posteriors.*.table", ".*.partial"),
 )
 SCALINGS = ("each", "shared")
@@ -98,16 +100,22 @@ class TrainingInput:
     scaling: str = "each"  # of SCALINGS
 
 
-def train_model(given: TrainingInput, plan: Plan, options: TrainingOptions, device: str) -> None:
-    """Check, pack frames, train, save; a directory whose model has the same inputs and settings is left as it is."""
-    transitions, place = check_alignments(given), find_device(device)
-    set_precision(options.precision, place)
-    plan.check(options, transitions.num_pdfs)
-    with alone_in(given.folder):
-        try:
-            _train(given, transitions, plan, options, place)
-        finally:
-            shutil.rmtree(given.folder / "frames", ignore_errors=True)
+def train_model(given: TrainingInput, plan: Plan, options: TrainingOptions, device: str, frame_shards: int = 1) -> None:
+    """Check, pack frames, train, save; a directory whose model has the same inputs and settings is left as it is.
+
+    Processes of torchrun share the work: `frame_shards` of them the frames of each batch, the others the features.
+    """
+    transitions = check_alignments(given)
+    with joined(device, frame_shards) as device:
+        place = find_device(device)
+        set_precision(options.precision, place)
+        plan.check(options, transitions.num_pdfs)
+        with alone_in(given.folder) if is_first() else nullcontext():
+            try:
+                _train(given, transitions, plan, options, place)
+            finally:
+                if is_first():
+                    shutil.rmtree(given.folder / "frames", ignore_errors=True)
 
 
 def _train(
@@ -115,7 +123,8 @@ def _train(
 ) -> None:
     packed = pack_frames(given, transitions, plan.settings(), asdict(options), place)
     if packed is None:
-        _clean(given.folder)
+        if is_first():
+            _clean(given.folder)
         return
     train, heldout, told = packed.train, packed.heldout, packed.told
     if options.augment:
@@ -123,7 +132,9 @@ def _train(
     run = (given.folder, packed.fingerprint, Clock(given.folder, packed.fingerprint))
     setup = Setup(train, heldout, given.pipeline, packed.inputs, packed.counts, place, options, *run)
     model, epochs = _fit(setup, plan)
-    seen = examine(model, heldout, packed.phones)
+    seen, model = examine(model, heldout, packed.phones), model.whole()
+    if not is_first():
+        return
     about = {
         "fingerprint": packed.fingerprint,
         "training": {
@@ -172,7 +183,8 @@ def _fit(setup: Setup, plan: Plan) -> tuple[GradientModel, list[dict[str, Any]]]
     setup = replace(setup, options=options)
     model = build(best[plan.variants.name])
     model.initialise(options.seed)
-    (setup.folder / SELECTED).unlink(missing_ok=True)  # of a training that was killed
+    if is_first():
+        (setup.folder / SELECTED).unlink(missing_ok=True)  # of a training that was killed
     model = plan.refine(setup, model, best["rate"])
     seconds = setup.clock.seconds
     untrained = evaluate(model, setup.heldout, options.metric)  # not the search's: a bottleneck starts at random
@@ -319,7 +331,10 @@ def pack(data: Path, ali: Path, transitions: TransitionModel, pipeline: Pipeline
                 )
             yield utt, matrix
 
-    return FrameStore.build(folder, frames(), labels)
+    if is_first():
+        FrameStore.build(folder, frames(), labels)
+    current().wait()
+    return FrameStore(folder)
 
 
 def fit_inputs(store: FrameStore, context: tuple[int, int], scaling: str = "each") -> Inputs:

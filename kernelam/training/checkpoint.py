@@ -1,36 +1,71 @@
-"""The state of training after an epoch, in one file that is either whole or the previous one."""
+"""The state of training after an epoch, in one file; beside it is the one before, for when it is damaged."""
 
+import hashlib
 import json
 import time
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from kernelam.errors import KernelamError
 from kernelam.files import replacing
 from kernelam.models.arrays import read_arrays, write_arrays
 from kernelam.progress import say
+from kernelam.ranks import current, is_first
 from kernelam.records import read_record
 
 
 def write(path: Path, tensors: dict[str, Tensor], about: dict[str, Any], fingerprint: str) -> None:
-    write_arrays(path, tensors, {**about, "fingerprint": fingerprint})
+    """Of processes that train together, the first writes, and none goes on before."""
+    if is_first():
+        plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+        told = {**about, "fingerprint": fingerprint, "digest": _digest(plain)}
+        write_arrays(path, plain, told, previous(path))
+    current().wait()
+
+
+def remove(path: Path) -> None:
+    for place in (path, previous(path)):
+        place.unlink(missing_ok=True)
+
+
+def previous(path: Path) -> Path:
+    return path.with_stem(f"{path.stem}.previous")
 
 
 def read(path: Path, fingerprint: str) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-    """What `write` wrote, if it is there, whole, and of the run that `fingerprint` names."""
-    if not path.exists():
+    """What `write` wrote last, or before that if the last is damaged; if it is of the run that `fingerprint` names."""
+    found = None
+    for place in (path, previous(path)):
+        if place.exists():
+            try:
+                found = found or _read(place)
+            except KernelamError as error:
+                say(f"{error}: it is not used")
+    if found is None:
         return None
-    try:
-        tensors, about = read_arrays(path)
-    except KernelamError as error:
-        say(f"{error}: starting afresh")
-        return None
+    tensors, about = found
     if about.get("fingerprint") != fingerprint:
         say(f"{path} belongs to a run with other data or settings: starting afresh")
         return None
     return tensors, about
+
+
+def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    tensors, about = read_arrays(path)
+    if about.pop("digest", None) != _digest(tensors):
+        raise KernelamError(f"{path} is damaged: its digest is not the one it was written with")
+    return tensors, about
+
+
+def _digest(tensors: dict[str, Tensor]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        digest.update(f"{name} {tensors[name].dtype} {list(tensors[name].shape)}\n".encode())
+        digest.update(tensors[name].flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 class Clock:
@@ -52,5 +87,7 @@ class Clock:
         return round(time.monotonic() - self._start, 2)
 
     def keep(self) -> None:
+        if not is_first():
+            return
         with replacing(self.path, "w") as stream:
             json.dump({"fingerprint": self.fingerprint, "seconds": self.seconds}, stream)

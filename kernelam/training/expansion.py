@@ -16,6 +16,7 @@ from kernelam.models.directory import remove_model, save_model
 from kernelam.models.posterior import find_device
 from kernelam.models.pursuit import KernelExpansion
 from kernelam.progress import say, warn
+from kernelam.training import checkpoint
 from kernelam.training.acoustic import HELDOUT, Packed, TrainingInput, check_alignments, pack_frames
 from kernelam.training.cost import peak_memory
 from kernelam.training.exact import fit_kernel, unit_kernel
@@ -95,7 +96,7 @@ def _train(given: TrainingInput, transitions: TransitionModel, plan: ExpansionPl
     remove_model(given.folder)
     seen.save(given.folder)
     save_model(given.folder, model, about, packed.states)
-    (given.folder / CHECKPOINT).unlink(missing_ok=True)
+    checkpoint.remove(given.folder / CHECKPOINT)
 
 
 def _check_disk(given: TrainingInput, frames: int, basis: int) -> None:

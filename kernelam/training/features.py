@@ -25,6 +25,7 @@ from kernelam.models.dnn import Dnn
 from kernelam.models.posterior import Inputs, PosteriorModel
 from kernelam.models.softmax import KernelSoftmax
 from kernelam.randomness import stream
+from kernelam.ranks import alone, current
 from kernelam.training.exact import leaf_kernel, random_pairs, with_median
 from kernelam.training.projection import fit_projection
 
@@ -55,7 +56,8 @@ def build_features(
         raise KernelamError(f"no sampling plan is called {plan}; there are {', '.join(PLANS)}")
     node = ask.parse(expression) if isinstance(expression, str) else expression
     builder = _Builder(bandwidth, count, train, inputs, seed, device)
-    return builder.build(node, inputs.dim, count, Draw(seed, plan, first_block), lambda x: x)
+    draw = Draw(seed, plan, first_block, shard=current().features)
+    return builder.build(node, inputs.dim, count, draw, lambda x: x)
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,8 @@ class _Builder:
         if isinstance(node, ask.CompositionOf):
             return self.composition(node, dim, count, draw, view)
         if isinstance(node, ask.Leaf) and node.name == "posteriors":
-            return self.posteriors(node)
+            kernel, features = self.posteriors(node)
+            return kernel, features.slice(draw.shard)
         kernel = self.fitted(node, view)
         return kernel, kernel.draw(dim, count, draw).to(self.device)
 
@@ -131,7 +134,8 @@ class _Builder:
 
     def posteriors(self, node: ask.Leaf) -> tuple[Kernel, FeatureMap]:
         folder = Path(node.folder)
-        model = load_posterior_model(folder, str(self.device))
+        with alone():
+            model = load_posterior_model(folder, str(self.device))
         _check_inputs(folder, model.inputs, self.inputs)
         return _posteriors_of(folder, model)
 

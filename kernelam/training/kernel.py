@@ -12,6 +12,7 @@ from kernelam.memory import available, check_memory
 from kernelam.models.description import describe
 from kernelam.models.posterior import GradientModel
 from kernelam.models.softmax import CHUNK_ELEMENTS, KernelSoftmax, check_bottleneck
+from kernelam.ranks import current, world
 from kernelam.training.acoustic import Setup
 from kernelam.training.features import CHUNK, build_features, check_drawable, features_of
 from kernelam.training.precondition import ELEMENTS, FRAMES, leading_directions
@@ -64,6 +65,8 @@ class KernelPlan:
             raise KernelamError("--precondition damps the gradients of sgd, not of sag")
         if self.bottleneck and options.optimiser == "sag":
             raise KernelamError("--optimiser sag is for the convex problem, without a --bottleneck")
+        if options.optimiser == "sag" and world() > 1:
+            raise KernelamError("--optimiser sag, with its table of all frames, is for one process")
         check_bottleneck(self.bottleneck, num_classes)
         self.settings()  # the models that it names are there
 
@@ -89,6 +92,7 @@ class KernelPlan:
         """Projections, the matrices with their copy at the start of an epoch and SAG's memory or the average's, a batch
         of z or the sample that directions are found on, and these; and the pairs of inputs for a median."""
         C, r, options = len(setup.counts), self.bottleneck, setup.options
+        D, projections = (-(-size // current().features.count) for size in (D, projections))
         inputs = 5 * CHUNK * setup.inputs.dim
         copies = (4 if options.optimiser == "sag" else 2) + (options.schedule == "average")
         matrices = (D * r + r * C if r else D * C) * copies
@@ -148,7 +152,7 @@ class KernelPlan:
         assert isinstance(model, KernelSoftmax)
         features, options = model.feature_map, setup.options
         assert isinstance(features, ColumnFeatures)
-        sizes = schedule(self.selection, features.columns)
+        sizes = schedule(self.selection, features.whole[1] if features.whole else features.columns)
 
         def draw(columns: int, number: int) -> ColumnFeatures:
             count = features.features_per_column * columns
@@ -158,7 +162,8 @@ class KernelPlan:
             return new
 
         def use(chosen: ColumnFeatures) -> None:
-            model.feature_map = chosen.to(setup.device)
+            shard = current().features
+            model.feature_map = (chosen.slice(shard) if shard.count > 1 else chosen).to(setup.device)
             self._damp(setup, model)
 
         task = (sizes, self.selection_frames, rate, setup.train, options, setup.folder, setup.fingerprint, setup.clock)

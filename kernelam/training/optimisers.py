@@ -48,7 +48,7 @@ class Sgd:
         self.state: dict[str, Tensor] = {}
 
     def begin(self, epoch: int) -> None:
-        pass
+        self.model.agree()
 
     def step(self, frames: Tensor, x: Tensor, labels: Tensor, rate: float) -> Tensor:
         return self.model.step(x, labels, rate, self.l2)

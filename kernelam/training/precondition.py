@@ -20,20 +20,26 @@ def leading_directions(model: KernelSoftmax, train: Batches, count: int, seed: i
 
     With I − Σ (1 − λ_{K+1}/λ_i) v_i v_iᵀ before it, a gradient sees λ_{K+1} as its largest curvature (EigenPro: Ma and
     Belkin, NIPS 2017). They are found by subspace iteration on random frames. Without a bottleneck a 1 is appended to
-    z, for the bias.
+    z, for the bias: of processes that share the features, the first one has it, and all have its row of the result.
     """
-    features, rng = model.feature_map, stream(seed, "precondition")
-    frames = min(len(train), max(count + 1, min(FRAMES, ELEMENTS // features.count)))
-    z = features(train.take(torch.from_numpy(rng.permutation(len(train))[:frames]))[0])
-    if not model.bottleneck:
-        z = torch.cat([z, z.new_ones(frames, 1)], dim=1)
-    count = min(count, frames - 1, z.shape[1] - 1)
-    size = (z.shape[1], min(count + SPARE, frames, z.shape[1]))
+    features, ranks, rng = model.feature_map, model.ranks, stream(seed, "precondition")
+    frames = min(len(train), max(count + 1, min(FRAMES, ELEMENTS // features.total)))
+    z, places = features(train.take(torch.from_numpy(rng.permutation(len(train))[:frames]))[0]), features.places
+    biased, total = not model.bottleneck, features.total + (not model.bottleneck)
+    if biased and ranks.features.index == 0:
+        z, places = torch.cat([z, z.new_ones(frames, 1)], dim=1), torch.cat([places, torch.tensor([features.total])])
+    count = min(count, frames - 1, total - 1)
+    size = (total, min(count + SPARE, frames, total))
     basis = torch.from_numpy(rng.standard_normal(size, dtype=np.float32)).to(z.device)
+    own = places.to(z.device)
     for _ in range(ITERATIONS):
-        basis = torch.linalg.qr(z.T @ (z @ basis)).Q
-    seen = (z @ basis).double()
+        basis = torch.linalg.qr(ranks.spread(z.T @ ranks.sum(z @ basis[own]), own, total)).Q
+    seen = ranks.sum(z @ basis[own]).double()
     values, vectors = torch.linalg.eigh(seen.T @ seen / frames)
     values, vectors = values.flip(0), vectors.flip(1).float()
     count = min(count, int((values > NOTHING * values[0]).sum()) - 1)  # to damp all there is would leave no gradient
-    return basis @ vectors[:, :count], (1.0 - values[count] / values[:count]).clamp(0.0, 1.0).float()
+    directions = ranks.same(basis @ vectors[:, :count])
+    if ranks.features.count > 1:
+        rows = torch.cat([features.places, torch.tensor([features.total])]) if biased else features.places
+        directions = directions[rows.to(z.device)]
+    return directions, ranks.same((1.0 - values[count] / values[:count]).clamp(0.0, 1.0).float())

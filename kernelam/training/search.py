@@ -13,6 +13,7 @@ from kernelam.files import replacing
 from kernelam.frames.batches import Batches
 from kernelam.models.posterior import GradientModel
 from kernelam.progress import say, warn
+from kernelam.ranks import is_first
 from kernelam.records import read_record
 from kernelam.training.checkpoint import Clock
 from kernelam.training.metrics import evaluate
@@ -67,8 +68,9 @@ def search(
             model.initialise(options.seed)
             found.untrained = found.untrained or evaluate(model, heldout, options.metric)
             found.trials.append(_trial(model, train, heldout, options, chosen, several))
-            with replacing(path, "w") as stream:
-                json.dump({"fingerprint": fingerprint, **asdict(found)}, stream)
+            if is_first():
+                with replacing(path, "w") as stream:
+                    json.dump({"fingerprint": fingerprint, **asdict(found)}, stream)
             clock.keep()
     found.trials.sort(key=lambda row: math.inf if row[options.metric] is None else row[options.metric])
     _check(found, options)

@@ -17,6 +17,7 @@ from kernelam.frames.batches import Batches
 from kernelam.kernels.base import ColumnFeatures
 from kernelam.models.softmax import KernelSoftmax
 from kernelam.progress import say
+from kernelam.ranks import is_first
 from kernelam.training import checkpoint
 from kernelam.training.acoustic import SELECTED
 from kernelam.training.trainer import TrainingOptions, one_pass, optimiser_of
@@ -67,6 +68,8 @@ def select_features(
     """
     path, features = folder / "selection.safetensors", model.feature_map
     assert isinstance(features, ColumnFeatures)
+    if features.whole:  # all who share the features choose from all of them
+        features = draw(features.whole[1], 0)
     total, kept_ids, begun = features.columns, [], 0
     ids = torch.arange(total)
     if saved := checkpoint.read(path, fingerprint):
@@ -82,7 +85,8 @@ def select_features(
     for number, size in enumerate(sizes[begun:], begun + 1):
         use(features)
         rate = _train_round(model, train, frames, rate, options, number)
-        norms = features.column_norms(model.row_norms().cpu())
+        own = model.feature_map
+        norms = features.column_norms(model.ranks.spread(model.row_norms(), own.places, own.total).cpu())
         best = norms.topk(size).indices.sort().values
         kept, chosen = features.to(CPU).select(best), ids[best]
         kept_ids.append(chosen)
@@ -125,8 +129,9 @@ def _write_story(path: Path, features: ColumnFeatures, kept: list[Tensor], dim: 
     chance = [math.prod(len(ids) / total for ids in kept[t + 1 :]) for t in range(len(kept))]
     story: dict[str, Any] = {"kept": [len(ids) for ids in kept], "survival": survival, "chance": chance}
     story["input_weights"] = input_weights(features, dim).tolist()
-    with replacing(path, "w") as stream:
-        json.dump(story, stream)
+    if is_first():
+        with replacing(path, "w") as stream:
+            json.dump(story, stream)
 
 
 def input_weights(features: ColumnFeatures, dim: int) -> np.ndarray:

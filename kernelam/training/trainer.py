@@ -16,6 +16,7 @@ from kernelam.frames.batches import Batches
 from kernelam.models.posterior import GradientModel
 from kernelam.progress import progress, say
 from kernelam.randomness import stream
+from kernelam.ranks import number as rank
 from kernelam.training import checkpoint
 from kernelam.training.metrics import evaluate
 from kernelam.training.optimisers import Averaging, Optimiser, assign, make_optimiser
@@ -85,7 +86,8 @@ def one_pass(
     augment = Augmentation.parse(options.augment) if options.augment else None
     generator = generator_for(train.device, options.seed, epoch)
     loss, seen = torch.zeros((), dtype=torch.float64, device=train.device), 0
-    torch.manual_seed(int(stream(options.seed, "dropout", epoch).integers(2**63)))
+    purpose = f"dropout.{rank()}" if rank() else "dropout"
+    torch.manual_seed(int(stream(options.seed, purpose, epoch).integers(2**63)))
     optimiser.begin(epoch)
     for number, frames in enumerate(progress(order, name, -(-total // options.batch)), 1):
         x, labels = train.take(frames)
@@ -125,14 +127,14 @@ def fit(
     saved = checkpoint.read(path, fingerprint)
     if saved is not None:
         tensors, about = saved
-        assign(_state(model, optimiser), tensors)
+        assign(_state(model, optimiser), model.own(tensors))
         epochs = about["epochs"]
         schedule = type(schedule)(**about["schedule"])
         say(f"going on after epoch {epochs[-1]['epoch']} of {path}")
     while not schedule.ended:
         epochs.append(_epoch(model, optimiser, train, heldout, options, schedule, len(epochs)))
         about = {"schedule": asdict(schedule), "epochs": epochs}  # type: ignore[call-overload]
-        checkpoint.write(path, _state(model, optimiser), about, fingerprint)
+        checkpoint.write(path, model.gathered(_state(model, optimiser)), about, fingerprint)
     return epochs
 
 

@@ -24,10 +24,11 @@ from kernelam.kernels import (
     Sum,
     kernel_from,
 )
-from kernelam.kernels.base import BLOCK, part_of
+from kernelam.kernels.base import BLOCK, Draw, part_of
 from kernelam.kernels.composition import CompositeFeatures
 from kernelam.kernels.loops import FEW_THREADS, cosine, cosine_and_sine, sparse_projection
 from kernelam.kernels.sum import SumFeatures
+from kernelam.ranks import Shard
 
 DIM = 6
 G, L, S = Gaussian(3.0), Laplacian(8.0), SparseGaussian(1.5, 3)
@@ -399,3 +400,36 @@ def test_a_part_of_a_sum_is_scaled(points, number):
 def test_the_step_of_degree_0_is_a_half_at_zero():
     z = ArcCosine(0).feature_map(3, 8, 1)(torch.zeros(1, 3))
     torch.testing.assert_close(z, torch.full((1, 8), 0.25))
+
+
+@pytest.mark.parametrize("count", [2 * BLOCK + 302, 26])
+@pytest.mark.parametrize(("kernel", "plan"), CASES)
+def test_slices_that_processes_draw_make_the_whole_map(kernel, plan, count):
+    whole = kernel.feature_map(DIM, count, 3, plan)
+    x, seen = normal(5, DIM), torch.zeros(count, dtype=torch.int64)
+    z = whole(x)
+    for index in range(3):
+        shard = Shard(index, 3)
+        drawn, cut = kernel.draw(DIM, count, Draw(3, plan, shard=shard)), whole.slice(shard)
+        assert drawn.total == cut.total == count
+        assert drawn.places.equal(cut.places)
+        assert drawn.arrays.keys() == cut.arrays.keys() == drawn.sliced
+        assert all(array.equal(cut.arrays[name]) for name, array in drawn.arrays.items())
+        assert torch.allclose(drawn(x), z[:, drawn.places], atol=1e-6)
+        seen[drawn.places] += 1
+    assert bool((seen == 1).all())
+
+
+def test_slices_of_a_composition_share_its_inner_map():
+    whole = Composition(G, L, 10).feature_map(DIM, 24, 1)
+    drawn = Composition(G, L, 10).draw(DIM, 24, Draw(1, shard=Shard(1, 2)))
+    x = normal(5, DIM)
+    assert drawn.sliced == {"outer.omega"}
+    assert torch.allclose(drawn(x), whole(x)[:, drawn.places], atol=1e-6)
+    assert torch.allclose(whole.slice(Shard(1, 2))(x), drawn(x))
+
+
+@pytest.mark.parametrize("kernel", [Linear(), Sum((1.0, 1.0), (G, Linear()))])
+def test_features_that_are_not_drawn_are_not_shared(kernel):
+    with pytest.raises(KernelamError, match="several processes share random features"):
+        kernel.draw(DIM, 24, Draw(1, shard=Shard(0, 2)))

@@ -1,0 +1,47 @@
+"""Processes of this machine that work together, started by PyTorch's own launcher."""
+
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from signal import Signals
+
+from kernelam.errors import KernelamError
+
+
+class Lost(KernelamError):
+    """A process that did not end by itself."""
+
+
+def launch(processes: int, command: Sequence[str]) -> int:
+    """Run `kernelam COMMAND` so many times at once; its status, once all have ended."""
+    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    logging.disable(logging.ERROR)  # that a child has failed is told once, by us
+    threads = int(os.environ.get("OMP_NUM_THREADS", len(os.sched_getaffinity(0))))
+    os.environ["OMP_NUM_THREADS"] = str(max(1, threads // processes))
+    with tempfile.TemporaryDirectory() as folder:
+        config = LaunchConfig(
+            min_nodes=1,
+            max_nodes=1,
+            nproc_per_node=processes,
+            run_id=f"kernelam-{os.getpid()}",
+            rdzv_backend="c10d",
+            rdzv_endpoint="localhost:0",
+            local_addr="localhost",
+            max_restarts=0,
+            monitor_interval=0.1,
+            logs_specs=DefaultLogsSpecs(log_dir=folder),
+        )
+        try:
+            elastic_launch(config, sys.executable)("-m", "kernelam", *command)
+        except ChildFailedError as error:
+            rank, failure = error.get_first_failure()
+            if failure.exitcode < 0:
+                name = Signals(-failure.exitcode).name
+                raise Lost(f"process {rank + 1} of {processes} was ended by {name}") from None
+            return failure.exitcode
+    return 0

@@ -1,0 +1,160 @@
+"""Processes that share a model come to what one comes to, and one can go on where they were killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from test_combine_models import write_data, write_states
+
+from kernelam.kaldi.ark import read_ark
+from kernelam.models.arrays import read_arrays
+from kernelam.training import checkpoint
+
+PLACES = ("made/data", "made/data", "made/lang", "made/ali", "made/ali")
+KERNEL = ("train", "kernel", "--num-features", "46", "--rates", "1", "--splice", "0", "--precondition", "4")
+SELECTED = (*KERNEL, "--bottleneck", "3", "--selection", "4", "--max-epochs", "2")
+DNN = ("train", "dnn", "--layers", "2", "--width", "8", "--rates", "0.1 0.2", "--splice", "0", "--max-epochs", "2")
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ranks")
+    write_data(folder / "made", write_states(folder / "made/ali"))
+    return folder
+
+
+def together(work: Path, processes: int, *words: str) -> "subprocess.Popen[str]":
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": str(processes)}
+    command = [sys.executable, "-m", "kernelam", "together", str(processes), *words]
+    return subprocess.Popen(command, cwd=work, env=env, text=True, stderr=subprocess.PIPE, start_new_session=True)
+
+
+def run(work: Path, processes: int, *words: str) -> str:
+    """What is said."""
+    process = together(work, processes, *words)
+    said = process.communicate(timeout=300)[1]
+    assert process.returncode == 0, said
+    return said
+
+
+def assert_same_models(one: Path, other: Path) -> None:
+    (ours, about), (theirs, theirs_about) = (read_arrays(folder / "model.safetensors") for folder in (one, other))
+    assert about == theirs_about
+    assert ours.keys() == theirs.keys()
+    for name, array in ours.items():
+        assert array.shape == theirs[name].shape
+        assert np.allclose(array, theirs[name], rtol=1e-4, atol=1e-5), name
+
+
+def test_two_processes_share_features_and_select_from_all_of_them(work):
+    for processes in (1, 2):
+        run(work, processes, *SELECTED, *PLACES, f"selected.{processes}")
+    assert_same_models(work / "selected.1", work / "selected.2")
+    stories = [(work / f"selected.{processes}/selection.json").read_bytes() for processes in (1, 2)]
+    assert stories[0] == stories[1]
+    for processes in (1, 2):
+        run(work, processes, "forward", "selected.2", "made/data", f"likes.{processes}")
+    likes = [dict(read_ark(work / f"likes.{processes}")) for processes in (1, 2)]
+    assert likes[0].keys() == likes[1].keys()
+    assert all(np.allclose(likes[0][utt], likes[1][utt], atol=1e-5) for utt in likes[0])
+
+
+def test_four_processes_share_features_and_frames(work):
+    run(work, 1, *KERNEL, "--max-epochs", "2", *PLACES, "grid.1")
+    run(work, 4, *KERNEL, "--max-epochs", "2", "--frame-shards", "2", *PLACES, "grid.4")
+    assert_same_models(work / "grid.1", work / "grid.4")
+
+
+def test_two_processes_share_the_frames_of_a_network(work):
+    for processes in (1, 2):
+        run(work, processes, *DNN, *PLACES, f"dnn.{processes}")
+    assert_same_models(work / "dnn.1", work / "dnn.2")
+
+
+def wait_for(path: Path, process: "subprocess.Popen[str]") -> None:
+    deadline = time.monotonic() + 120.0
+    while not path.exists():
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def children(process: "subprocess.Popen[str]") -> list[int]:
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True)
+    return [int(word) for word in listed.stdout.split()]
+
+
+def test_a_lost_process_is_replaced_and_one_goes_on_where_two_were_killed(work):
+    words = (*KERNEL, "--max-epochs", "400", *PLACES)
+    run(work, 1, *words, "whole")
+    process = together(work, 2, *words, "lost")
+    wait_for(work / "lost/checkpoint.safetensors", process)
+    os.kill(children(process)[-1], signal.SIGKILL)
+    said = process.communicate(timeout=300)[1]
+    assert process.returncode == 0, said
+    assert "was ended by SIGKILL: starting all 2 again" in said
+    assert "going on after epoch" in said
+    assert_same_models(work / "whole", work / "lost")
+
+    process = together(work, 2, *words, "killed")
+    wait_for(work / "killed/checkpoint.previous.safetensors", process)
+    os.killpg(process.pid, signal.SIGKILL)
+    for child in children(process):
+        os.kill(child, signal.SIGKILL)
+    process.communicate(timeout=60)
+    time.sleep(1.0)  # the processes notice that the one that started them is gone
+    said = run(work, 1, *words, "killed")
+    assert "going on after epoch" in said
+    assert_same_models(work / "whole", work / "killed")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            ("--kernel", "linear"),
+            "kernelam train kernel: several processes share random features: linear and posteriors",
+        ),
+        (("--optimiser", "sag", "--precondition", "0"), "--optimiser sag, with its table of all frames, is for one"),
+        (("--num-features", "2"), "1 random frequencies are too few for 2 processes: start fewer of them"),
+        (("--frame-shards", "3"), "2 processes do not make 3 equal groups that share frames"),
+    ],
+)
+def test_what_cannot_be_shared_is_refused_in_one_sentence(work, words, sentence):
+    process = together(work, 2, *KERNEL, *words, *PLACES, "refused")
+    said = process.communicate(timeout=120)[1]
+    assert process.returncode == 1
+    assert sentence in said.splitlines()[-1]
+    assert len([line for line in said.splitlines() if line.startswith("kernelam")]) == 1
+    assert "Traceback" not in said
+    assert not (work / "refused/model.json").exists()
+
+
+def test_other_commands_are_for_one_process(work):
+    process = together(work, 2, "validate", "made/data")
+    assert process.communicate(timeout=120)[1].splitlines() == [
+        "kernelam: one process does this; several share train kernel, train dnn, forward"
+    ]
+    assert process.returncode == 1
+
+
+def test_of_a_damaged_checkpoint_the_one_before_is_used(tmp_path, capsys):
+    path = tmp_path / "checkpoint.safetensors"
+    for epoch in (1, 2, 3):
+        checkpoint.write(path, {"theta": torch.full((5, 3), float(epoch))}, {"epoch": epoch}, "run")
+    data = bytearray(path.read_bytes())
+    data[-7] ^= 1  # a number that is as good as any other
+    path.write_bytes(data)
+    found = checkpoint.read(path, "run")
+    assert found is not None
+    assert found[1]["epoch"] == 2
+    assert bool((found[0]["theta"] == 2.0).all())
+    assert "is damaged: its digest is not the one it was written with" in capsys.readouterr().err
+    checkpoint.previous(path).write_bytes(b"")
+    assert checkpoint.read(path, "run") is None
