@@ -14,15 +14,17 @@ class Lost(KernelamError):
     """A process that did not end by itself."""
 
 
-def launch(processes: int, command: Sequence[str]) -> int:
-    """Run `kernelam COMMAND` so many times at once; its status, once all have ended."""
+def launch(processes: int, command: Sequence[str], threads: int | None = None) -> int:
+    """Run `kernelam COMMAND` so many times at once, each with so many threads; its status, once all have ended."""
     from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
     logging.disable(logging.ERROR)  # that a child has failed is told once, by us
-    threads = int(os.environ.get("OMP_NUM_THREADS", len(os.sched_getaffinity(0))))
-    os.environ["OMP_NUM_THREADS"] = str(max(1, threads // processes))
+    if threads is None:
+        threads = max(1, int(os.environ.get("OMP_NUM_THREADS", len(os.sched_getaffinity(0)))) // processes)
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ[name] = str(threads)
     with tempfile.TemporaryDirectory() as folder:
         config = LaunchConfig(
             min_nodes=1,

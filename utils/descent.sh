@@ -10,6 +10,7 @@ metric=ce                       # chooses the rate on heldout frames, and halves
 l2=0                            # half this times the squared weights joins the loss (adamw: weight decay); or several
 augment=                        # noise on the inputs: mask:p, noise:s or, of square images, deform:s by s pixels
 precision=single                # of matrix products: single, mixed (bfloat16, where a GPU or CPU has it), tf32 (GPU)
+ranks=1                         # processes on this machine that share a kernel's features, or a network's batches
 
 descend() {  # descend KIND OPTIONS…: train, with these options too
     train "$@" --rates "$rates" --search-frames "$search_frames" --schedule "$schedule" --max-epochs "$max_epochs" \

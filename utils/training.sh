@@ -24,7 +24,7 @@ begin_training() {  # begin_training: the arguments are what they should be; set
 }
 
 train() {  # train KIND OPTIONS…: kernelam train with these options and the shared ones, on the script's arguments
-    local out log parts=()
+    local out log parts=() together=()
     begin_training
     out=$dir log=$dir/log/train.log
     if ((${blocks:-1} > 1)); then
@@ -33,6 +33,8 @@ train() {  # train KIND OPTIONS…: kernelam train with these options and the sh
     else
         keep_logs "$log"
     fi
-    $cmd --num-threads "$num_threads" "${parts[@]}" "$log" kernelam train "$@" "${inputs[@]}" "${args[@]:0:5}" "$out"
+    [[ ${ranks:-1} == 1 ]] || together=(together "$ranks")
+    $cmd --num-threads "$num_threads" "${parts[@]}" "$log" kernelam "${together[@]}" train "$@" "${inputs[@]}" \
+        "${args[@]:0:5}" "$out"
     if ((${#parts[@]})); then warnings "$dir"/log/train.*.log; else warnings "$log"; fi
 }

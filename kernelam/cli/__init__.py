@@ -41,7 +41,7 @@ COMMANDS = {
 }
 
 
-SHARED = ("train kernel ", "train dnn ", "forward ")
+SHARED = ("train kernel ", "train dnn ", "forward ", "bench rank ")
 """What several processes of torchrun can do together."""
 
 
@@ -76,7 +76,7 @@ def main() -> NoReturn:
     debug = "--debug" in sys.argv[1:2]
     try:
         if world() > 1 and not " ".join([*_words(), ""]).startswith(SHARED):
-            raise KernelamError(f"one process does this; several share {', '.join(map(str.strip, SHARED))}")
+            raise KernelamError(f"one process does this; several share {', '.join(map(str.strip, SHARED[:3]))}")
         kernelam.main(prog_name="kernelam", standalone_mode=False)
         sys.stdout.flush()
     except click.exceptions.Exit as exit_:

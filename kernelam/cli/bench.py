@@ -181,6 +181,37 @@ def pursuit(
 
 
 @command.command()
+@click.option("--processes", type=POSITIVE, default=2)
+@click.option("--steps", type=POSITIVE, default=1000)
+@click.option("--quick", is_flag=True, help="A small model, to see that it runs.")
+@click.option("--json", "output", type=PATH, help="Write the figures there too.")
+def ranks(processes: int, steps: int, quick: bool, output: Path | None) -> None:
+    """Steps of one process on one core against those of several that share the features: speed, losses, traffic.
+
+    Takes about four minutes on two cores, which should have nothing else to do.
+    """
+    if output:
+        check_output(output)
+    from kernelam.training.bench_ranks import QUICK, SIZE, compare_ranks, describe_ranks
+
+    found = compare_ranks(QUICK if quick else SIZE, steps, processes)
+    click.echo(describe_ranks(found))
+    _write(output, found)
+
+
+@command.command(hidden=True)
+@click.argument("sizes", type=int, nargs=6)
+@click.argument("output", type=PATH)
+def rank(sizes: tuple[int, ...], output: Path) -> None:
+    """One of the processes of `bench ranks`."""
+    from kernelam.training.bench import Size
+    from kernelam.training.bench_ranks import steps_here
+
+    *size, steps = sizes
+    steps_here(Size(*size), steps, output)
+
+
+@command.command()
 @click.option("--acwt", type=ABOVE_ZERO, default=0.1, help="Acoustic scale of the search.")
 @click.option("--beam", type=ABOVE_ZERO, default=13.0)
 @click.option("--lattice-beam", type=ABOVE_ZERO, default=8.0)

@@ -71,6 +71,15 @@ def test_four_processes_share_features_and_frames(work):
     assert_same_models(work / "grid.1", work / "grid.4")
 
 
+def test_the_step_starts_processes_that_share_features(work, root):
+    run(work, 1, *KERNEL, "--max-epochs", "1", *PLACES, "step.1")
+    words = ("--ranks", "2", *KERNEL[2:], "--max-epochs", "1", *PLACES, "step.2")
+    done = subprocess.run([root / "steps/train_kernel.sh", *words], cwd=work, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "together 2" in (work / "step.2/log/train.log").read_text()
+    assert_same_models(work / "step.1", work / "step.2")
+
+
 def test_two_processes_share_the_frames_of_a_network(work):
     for processes in (1, 2):
         run(work, processes, *DNN, *PLACES, f"dnn.{processes}")
@@ -158,3 +167,12 @@ def test_of_a_damaged_checkpoint_the_one_before_is_used(tmp_path, capsys):
     assert "is damaged: its digest is not the one it was written with" in capsys.readouterr().err
     checkpoint.previous(path).write_bytes(b"")
     assert checkpoint.read(path, "run") is None
+
+
+def test_the_bench_of_processes_compares_steps_losses_and_traffic(kernelam):
+    done = kernelam("bench", "ranks", "--quick", "--steps", "20")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert "2 processes, a core each" in lines[2]
+    assert "summed in a step: 24576 bytes, by the formula 24576" in lines
+    assert float(lines[3].split()[6]) < 1e-5
