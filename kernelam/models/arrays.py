@@ -24,12 +24,14 @@ def write_arrays(path: Path, tensors: dict[str, Tensor], about: dict[str, Any], 
             path.replace(before)
 
 
-def read_arrays(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """What `write_arrays` wrote. The tensors are copies: products depend on how memory is aligned, and a view into a
-    file is aligned anyhow."""
+def read_arrays(path: Path, copied: bool = True) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """What `write_arrays` wrote. The tensors are copies, since products depend on how memory is aligned, and a view into
+    a file is aligned anyhow; or such views, which take no memory before they are looked at."""
     try:
         with safe_open(path, "pt") as file:
-            tensors = {name: torch.clone(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            if copied:
+                tensors = {name: torch.clone(tensor) for name, tensor in tensors.items()}
             return tensors, json.loads(file.metadata()["about"])
     except FileNotFoundError:
         raise KernelamError(f"no such file {path}") from None

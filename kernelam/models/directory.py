@@ -21,6 +21,7 @@ from kernelam.models.pursuit import KernelExpansion
 from kernelam.models.ridge import Ridge
 from kernelam.models.softmax import KernelSoftmax
 from kernelam.models.svm import Svm
+from kernelam.ranks import current
 
 STATES = ("final.mdl", "tree", "phones.txt")
 """Of the alignment directory, what a model directory keeps too; and final.mat where its features need it."""
@@ -92,7 +93,7 @@ def _check_digests(folder: Path) -> None:
 def load_posterior_model(folder: Path, device: str = "cpu") -> PosteriorModel:
     """What `save_model` saved: files whose digest is not the one in model.json are refused."""
     _check_digests(folder)
-    arrays, about = read_arrays(folder / "model.safetensors")
+    arrays, about = read_arrays(folder / "model.safetensors", copied=current().features.count == 1)
     try:
         given = about["input"]
         mean, scale = (arrays.pop(f"input.{name}").numpy() for name in ("mean", "scale"))
