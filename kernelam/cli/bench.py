@@ -182,19 +182,19 @@ def pursuit(
 
 @command.command()
 @click.option("--processes", type=POSITIVE, default=2)
-@click.option("--steps", type=POSITIVE, default=1000)
-@click.option("--quick", is_flag=True, help="A small model, to see that it runs.")
+@click.option("--quick", is_flag=True, help="Small models, to see that it runs.")
 @click.option("--json", "output", type=PATH, help="Write the figures there too.")
-def ranks(processes: int, steps: int, quick: bool, output: Path | None) -> None:
-    """Steps of one process on one core against those of several that share the features: speed, losses, traffic.
+def ranks(processes: int, quick: bool, output: Path | None) -> None:
+    """Steps of one process on one core against those of several that share the features: speed, losses, traffic,
+    memory, and what formulas say of them.
 
-    Takes about four minutes on two cores, which should have nothing else to do.
+    Takes about ten minutes on two cores, which should have nothing else to do.
     """
     if output:
         check_output(output)
-    from kernelam.training.bench_ranks import QUICK, SIZE, compare_ranks, describe_ranks
+    from kernelam.training.bench_ranks import QUICK, SIZES, compare_ranks, describe_ranks
 
-    found = compare_ranks(QUICK if quick else SIZE, steps, processes)
+    found = compare_ranks(QUICK if quick else SIZES, processes)
     click.echo(describe_ranks(found))
     _write(output, found)
 

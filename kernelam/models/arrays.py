@@ -25,8 +25,8 @@ def write_arrays(path: Path, tensors: dict[str, Tensor], about: dict[str, Any], 
 
 
 def read_arrays(path: Path, copied: bool = True) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """What `write_arrays` wrote. The tensors are copies, since products depend on how memory is aligned, and a view into
-    a file is aligned anyhow; or such views, which take no memory before they are looked at."""
+    """What `write_arrays` wrote. The tensors are copies, since products depend on how memory is aligned, and views into
+    a file are aligned anyhow; or such views, which take no memory before they are looked at."""
     try:
         with safe_open(path, "pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118

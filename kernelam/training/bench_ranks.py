@@ -1,9 +1,10 @@
 """One process on one core against several on as many: steps of a model whose features they share, and their talk."""
 
 import json
+import re
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -26,9 +27,22 @@ from kernelam.training.bench import SIGMA, Size
 RATE = 16.0
 BATCHES = 50  # different ones
 WARM = 5  # steps that are not timed
-NETWORK = Path("/proc/net/dev")
+NETWORK, STATUS = Path("/proc/net/dev"), Path("/proc/self/status")
 
-SIZE, QUICK = Size(25_000, 147), Size(2000, 20, d=40)
+SIZES = ((Size(25_000, 147), 1000), (Size(100_000, 147), 50), (Size(25_000, 1000), 50), (Size(25_000, 1000, 250), 100))
+QUICK = ((Size(2000, 20, d=40), 20), (Size(2000, 40, 8, d=40), 20))
+"""Models, and steps that each takes."""
+
+
+def flops(size: Size) -> int:
+    """Of a step: 2N(dD/2 + 2DC), with a bottleneck 2N(dD/2 + 2Dr + 3rC): a pair of features has one frequency."""
+    return size.step_flops(size.d // 2)
+
+
+def memory(size: Size, processes: int) -> float:
+    """Bytes of each process: its share of frequencies, of the matrix, and of z; and V."""
+    r, C = padded(size.r), padded(size.C)
+    return 4 * (size.D / processes * (size.d / 2 + (r or C) + size.batch) + r * C)
 
 
 def summed(size: Size) -> int:
@@ -55,6 +69,7 @@ def steps_here(size: Size, steps: int, output: Path) -> None:
     """What one of the processes does; the first one writes the losses of its steps and what they took."""
     torch.set_num_threads(1)
     with joined("cpu"):
+        before = _memory()
         kernel, ranks = Gaussian(SIGMA * (size.d / 440) ** 0.5), current()
         features = kernel.draw(size.d, size.D, Draw(1, shard=ranks.features))
         inputs = Inputs((0, 0), np.zeros(size.d, np.float32), np.ones(size.d, np.float32))
@@ -73,6 +88,7 @@ def steps_here(size: Size, steps: int, output: Path) -> None:
             "seconds": seconds / steps,
             "reduced": (ranks.reduced - reduced) / steps,
             "network": (_network() - network) / steps,
+            "memory": _memory() - before,
             "losses": [float(loss) for loss in losses],
         }
         if is_first():
@@ -86,7 +102,16 @@ def _network() -> int:
     return int(rows[0][1]) if rows else 0
 
 
-def compare_ranks(size: Size, steps: int, processes: int) -> dict[str, Any]:
+def _memory() -> int:
+    """The most bytes that this process has had."""
+    return 1024 * int(re.findall(r"VmHWM:\s+(\d+)", STATUS.read_text())[0])
+
+
+def compare_ranks(sizes: Sequence[tuple[Size, int]], processes: int) -> list[dict[str, Any]]:
+    return [_compared(size, steps, processes) for size, steps in sizes]
+
+
+def _compared(size: Size, steps: int, processes: int) -> dict[str, Any]:
     """One process, then several, in one run."""
     runs = []
     with tempfile.TemporaryDirectory() as folder:
@@ -101,8 +126,9 @@ def compare_ranks(size: Size, steps: int, processes: int) -> dict[str, Any]:
     return {
         "size": asdict(size),
         "steps": steps,
-        "one": one,
-        "several": several,
+        "flops": flops(size),
+        "one": {**one, "formula": {"memory": memory(size, 1)}},
+        "several": {**several, "formula": {"memory": memory(size, processes)}},
         "speed": one["seconds"] / several["seconds"],
         "loss": max(abs(a - b) / abs(a) for a, b in pairs),
         "summed": summed(size),
@@ -110,16 +136,26 @@ def compare_ranks(size: Size, steps: int, processes: int) -> dict[str, Any]:
     }
 
 
-def describe_ranks(found: dict[str, Any]) -> str:
-    one, several, size = found["one"], found["several"], Size(**found["size"])
-    return "\n".join(
-        [
-            f"D = {size.D}, C = {size.C}, {size.d} inputs, batches of {size.batch}, {found['steps']} steps",
-            f"one process, one core: {1e3 * one['seconds']:.1f} ms a step",
-            f"{several['processes']} processes, a core each: {1e3 * several['seconds']:.1f} ms a step,"
-            f" {found['speed']:.2f} times as fast",
-            f"losses of all steps differ by {found['loss']:.1e} (relative) at most",
-            f"summed in a step: {several['reduced']:.0f} bytes, by the formula {found['summed']}",
-            f"sent in a step: {several['network']:.0f} bytes, by the formula {found['sent']}",
+def describe_ranks(found: Sequence[dict[str, Any]]) -> str:
+    """Times by the formula are at the flops a second that one process has with the first model."""
+    rate = found[0]["flops"] / found[0]["one"]["seconds"]
+    lines = [f"one process with the first model: {rate / 1e9:.1f} Gflop/s"]
+    for row in found:
+        size, several = Size(**row["size"]), row["several"]
+        rank = f", bottleneck {size.r}" if size.r else ""
+        lines.append(
+            f"D = {size.D}, C = {size.C}{rank}, {size.d} inputs, batches of {size.batch}, {row['steps']} steps:"
+        )
+        for run in (row["one"], several):
+            count, what = run["processes"], "process, one core" if run["processes"] == 1 else "processes, a core each"
+            lines.append(
+                f"  {count} {what}: {1e3 * run['seconds']:.1f} ms a step (formula"
+                f" {1e3 * row['flops'] / rate / count:.1f}), {run['memory'] / 2**20:.0f} MiB each (formula"
+                f" {run['formula']['memory'] / 2**20:.0f})"
+            )
+        lines += [
+            f"  {row['speed']:.2f} times as fast; losses of all steps differ by {row['loss']:.1e} (relative) at most",
+            f"  summed in a step: {several['reduced']:.0f} bytes, by the formula {row['summed']}",
+            f"  sent in a step: {several['network']:.0f} bytes, by the formula {row['sent']}",
         ]
-    )
+    return "\n".join(lines)

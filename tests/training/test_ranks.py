@@ -1,5 +1,6 @@
 """Processes that share a model come to what one comes to, and one can go on where they were killed."""
 
+import json
 import os
 import signal
 import subprocess
@@ -169,10 +170,14 @@ def test_of_a_damaged_checkpoint_the_one_before_is_used(tmp_path, capsys):
     assert checkpoint.read(path, "run") is None
 
 
-def test_the_bench_of_processes_compares_steps_losses_and_traffic(kernelam):
-    done = kernelam("bench", "ranks", "--quick", "--steps", "20")
+def test_the_bench_of_processes_compares_steps_losses_and_traffic(kernelam, tmp_path):
+    done = kernelam("bench", "ranks", "--quick", "--json", tmp_path / "bench.json")
     assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
-    assert "2 processes, a core each" in lines[2]
-    assert "summed in a step: 24576 bytes, by the formula 24576" in lines
-    assert float(lines[3].split()[6]) < 1e-5
+    assert "2 processes, a core each" in done.stdout
+    whole, narrow = json.loads((tmp_path / "bench.json").read_text())
+    for row in (whole, narrow):
+        assert row["several"]["reduced"] == row["summed"]
+        assert row["loss"] < 1e-5
+        assert row["one"]["reduced"] == 0
+    assert (whole["summed"], narrow["summed"]) == (4 * 256 * 24, 4 * 256 * 8)
+    assert whole["flops"] == 2 * 256 * (20 * 2000 + 2 * 2000 * 24)
