@@ -42,7 +42,9 @@ def sentence(error: click.UsageError) -> str:
         and error.ctx
         and isinstance(error.ctx.command, click.Group)
     ):
-        return f"there is no command {match[1]}; there are {', '.join(error.ctx.command.list_commands(error.ctx))}"
+        names = error.ctx.command.list_commands(error.ctx)
+        shown = [name for name in names if not getattr(error.ctx.command.get_command(error.ctx, name), "hidden", False)]
+        return f"there is no command {match[1]}; there are {', '.join(shown)}"
     return said
 
 

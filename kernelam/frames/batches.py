@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from kernelam.frames.order import orders
 from kernelam.frames.store import FrameStore
-from kernelam.randomness import stream
 
 
 def splice_index(frames: Tensor, offsets: Tensor, left: int, right: int) -> Tensor:
@@ -34,7 +34,7 @@ class Batches:
         self.mean, self.scale = torch.from_numpy(mean).to(home), torch.from_numpy(scale).to(home)
         self.offsets = torch.from_numpy(store.offsets).to(home)
         assert store.labels is not None
-        self.labels = torch.from_numpy(np.asarray(store.labels).astype(np.int64)).to(home)
+        self.labels = torch.from_numpy(store.labels).to(home)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -44,15 +44,21 @@ class Batches:
         frames = frames.to(self.features.device)
         rows = splice_index(frames, self.offsets, self.left, self.right)
         x = self.features[rows].sub_(self.mean).mul_(self.scale).view(len(frames), -1)
-        return x.to(self.device), self.labels[frames].to(self.device)
+        return x.to(self.device), self.labels[frames].to(self.device).long()
 
     def shuffled(
         self, size: int, seed: int, epoch: int, frames: int | None = None, purpose: str = "shuffle"
     ) -> Iterator[Tensor]:
         """Batches of all frames (or of `frames` random ones) in an order that seed and epoch decide; the last may be
         short."""
-        order = stream(seed, purpose, epoch).permutation(len(self))[:frames]
-        yield from torch.split(torch.from_numpy(order), size)
+        left = np.empty(0, np.int64)
+        for piece in orders(len(self), min(len(self), frames or len(self)), seed, purpose, epoch):
+            left = np.concatenate([left, piece]) if len(left) else piece
+            whole = len(left) // size * size
+            yield from torch.split(torch.from_numpy(left[:whole]), size) if whole else ()
+            left = left[whole:]
+        if len(left):
+            yield torch.from_numpy(left)
 
     def in_order(self, size: int) -> Iterator[tuple[Tensor, Tensor]]:
         for part in torch.split(torch.arange(len(self)), size):

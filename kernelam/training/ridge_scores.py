@@ -35,7 +35,7 @@ def heldout_scores(model: Ridge, heldout: Batches) -> Source:
 
 
 def _of_pairs(model: Ridge, heldout: Batches) -> Iterator[Scores]:
-    labels, pairs = heldout.labels.cpu(), model.pairs
+    labels, pairs = heldout.labels.cpu().long(), model.pairs
     for place, label in enumerate(model.classes.tolist()):
         problems = (pairs == place).any(dim=1).nonzero()[:, 0]
         first = pairs[problems, 0] == place

@@ -3,9 +3,11 @@ import pytest
 import torch
 
 from kernelam.errors import KernelamError
+from kernelam.frames import order
 from kernelam.frames.batches import Batches
 from kernelam.frames.store import FrameStore
 from kernelam.frontend.transforms import splice
+from kernelam.randomness import stream
 
 LENGTHS = {"a": 7, "b": 1, "c": 12}
 
@@ -79,3 +81,33 @@ def test_digest_tells_contents_apart(tmp_path, matrices, labels):
     assert one == FrameStore.build(tmp_path / "2", matrices.items(), labels).digest
     labels["a"] = labels["a"][::-1].copy()
     assert one != FrameStore.build(tmp_path / "3", matrices.items(), labels).digest
+
+
+@pytest.mark.parametrize("total", [1, 2, 3, 5, 64, 65, 1000, 4097])
+def test_an_order_that_is_a_function_has_every_frame_once(total):
+    keys = stream(1, "test").integers(2**63, size=order.ROUNDS, dtype=np.uint64)
+    assert sorted(order.permuted(np.arange(total), total, keys)) == list(range(total))
+
+
+def test_an_order_that_is_a_function_looks_random():
+    total, keys = 100_003, stream(2, "test").integers(2**63, size=order.ROUNDS, dtype=np.uint64)
+    found = order.permuted(np.arange(total), total, keys)
+    assert abs(np.corrcoef(np.arange(total), found)[0, 1]) < 4 / total**0.5
+    assert abs(np.corrcoef(found[:-1], found[1:])[0, 1]) < 4 / total**0.5
+    cells, _, _ = np.histogram2d(np.arange(total), found, bins=20)
+    expected = total / 400
+    assert abs(((cells - expected) ** 2 / expected).sum() - 361) < 5 * (2 * 361) ** 0.5  # χ² of 19 × 19 degrees
+
+
+@pytest.mark.parametrize("size", [6, 7, 100])
+def test_batches_are_the_same_frames_whatever_pieces_their_order_comes_in(store, monkeypatch, size):
+    batches = Batches(store, (0, 0), np.zeros(3, np.float32), np.ones(3, np.float32), torch.device("cpu"))
+    monkeypatch.setattr(order, "LISTED", 0)
+    monkeypatch.setattr(order, "CHUNK", 5)
+    found = list(batches.shuffled(size, 3, 1))
+    assert [len(part) for part in found[:-1]] == [size] * (len(found) - 1)
+    assert 0 < len(found[-1]) <= size
+    assert sorted(torch.cat(found).tolist()) == list(range(len(batches)))
+    part = list(batches.shuffled(size, 3, 1, frames=8))
+    assert torch.cat(part).tolist() == torch.cat(found).tolist()[:8]
+    assert torch.cat(list(batches.shuffled(size, 3, 2))).tolist() != torch.cat(found).tolist()

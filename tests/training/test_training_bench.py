@@ -138,7 +138,7 @@ def test_mistakes(kernelam, tmp_path):
         (["--json", tmp_path / "no/bench.json"], "there is no folder"),
         (["training", "--threads", "0"], "option --threads takes a whole number of at least 1, not '0'"),
         (["--quick", "decoder", "a", "b", "c"], "--quick comes after"),
-        (["optimiser"], "there is no command optimiser; there are decoder, optimisers, pursuit, training"),
+        (["optimiser"], "there is no command optimiser; there are decoder, optimisers, pursuit, ranks, training"),
         (["optimisers", "--decay-epochs", "0", *"abcdef"], "--decay-epochs are whole numbers above zero, not 0"),
         (["optimisers", "--target", "sag halving", "--bottleneck", "9", *"abcdef"], "for models without a bottleneck"),
     ):
