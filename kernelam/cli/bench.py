@@ -181,6 +181,19 @@ def pursuit(
 
 
 @command.command()
+@measured
+def frames(threads: int, output: Path | None, quick: bool) -> None:
+    """Memory and speed of an epoch of a day of speech against one of an hour. Takes about six minutes."""
+    if output:
+        check_output(output)
+    from kernelam.training.bench_memory import describe_frames, many_frames
+
+    found = many_frames(threads, quick)
+    click.echo(describe_frames(found))
+    _write(output, found)
+
+
+@command.command()
 @click.option("--processes", type=POSITIVE, default=2)
 @click.option("--quick", is_flag=True, help="Small models, to see that it runs.")
 @click.option("--json", "output", type=PATH, help="Write the figures there too.")

@@ -6,8 +6,8 @@ import numpy as np
 
 from kernelam.randomness import stream
 
-LISTED = 1 << 27
-"""Frames (370 hours) up to which an order is a list of them; beyond, it is a function, which takes no memory."""
+LISTED = 1 << 22
+"""Frames (11 hours) up to which an order is a list of them; beyond, it is a function, which takes no memory."""
 CHUNK = 1 << 16
 ROUNDS = 8
 

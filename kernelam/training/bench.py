@@ -348,8 +348,5 @@ def describe_bench(found: Mapping[str, Any]) -> str:
             )
         )
     if "memory" in found:
-        parts += [
-            table("an epoch at D  C  r  peak resident GB", (row.values() for row in found["memory"])),
-            table("training frames  private GB", (row.values() for row in found["memory_of_frames"])),
-        ]
+        parts.append(table("an epoch at D  C  r  peak resident GB", (row.values() for row in found["memory"])))
     return "\n\n".join(parts)

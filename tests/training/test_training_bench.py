@@ -95,6 +95,15 @@ def test_memory_of_an_epoch_holds_the_weights(tmp_path):
     assert large[0] >= large[1]
 
 
+def test_the_bench_of_many_frames_has_memory_and_speed(kernelam, tmp_path):
+    done = kernelam("bench", "frames", "--quick", "--json", tmp_path / "frames.json")
+    assert done.returncode == 0, done.stderr
+    few, many = json.loads((tmp_path / "frames.json").read_text())
+    assert (few["frames"], many["frames"]) == (1000, 3000)
+    assert abs(many["private_gb"] - few["private_gb"]) < 0.05
+    assert f"speed times {many['speed'] / few['speed']:.3f}" in done.stdout
+
+
 def row(epoch: int, ce: float, seconds: float, kept: bool = True) -> dict:
     return {"epoch": epoch, "ce": ce, "cpu_seconds": seconds, "frames": 100, "kept": kept, "rate": 1.0}
 
@@ -138,7 +147,10 @@ def test_mistakes(kernelam, tmp_path):
         (["--json", tmp_path / "no/bench.json"], "there is no folder"),
         (["training", "--threads", "0"], "option --threads takes a whole number of at least 1, not '0'"),
         (["--quick", "decoder", "a", "b", "c"], "--quick comes after"),
-        (["optimiser"], "there is no command optimiser; there are decoder, optimisers, pursuit, ranks, training"),
+        (
+            ["optimiser"],
+            "there is no command optimiser; there are decoder, frames, optimisers, pursuit, ranks, training",
+        ),
         (["optimisers", "--decay-epochs", "0", *"abcdef"], "--decay-epochs are whole numbers above zero, not 0"),
         (["optimisers", "--target", "sag halving", "--bottleneck", "9", *"abcdef"], "for models without a bottleneck"),
     ):
