@@ -29,12 +29,11 @@ _UNKNOWN_SIZE = 0x7FF00000
 
 
 def utterances(
-    data: str | Path, *, rate: float | None = None, resample: bool = False, pipes: bool = True
+    data: str | Path, *, rate: float | None = None, resample: bool = False
 ) -> Iterator[tuple[str, Samples, float]]:
     """Utterance, samples in the scale of 16-bit integers, sampling rate; in the order of utt2spk.
 
-    A recording of another rate than `rate` is an error, or, with `resample`, brought to it and named. `pipes` allows
-    wav.scp to run commands.
+    A recording of another rate than `rate` is an error, or, with `resample`, brought to it and named.
     """
     directory = DataDir(data)
     wav = directory.path / "wav.scp"
@@ -44,8 +43,6 @@ def utterances(
     def recording(name: str) -> tuple[Samples, float]:
         place = pick(directory.wav_scp, [name], wav)[name]
         where = f"{wav}, {name}: {place}"
-        if is_pipe(place) and not pipes:
-            raise KernelamError(f"{where} is a command, and commands are not allowed here")
         sound, own_rate = _read(place, where)
         if rate is not None and own_rate != rate and resample:
             warn(f"{where} is sampled at {own_rate:g} Hz, and resampled to {rate:g}")
