@@ -17,6 +17,8 @@ def lines(path: str | Path) -> Iterator[str]:
                 except UnicodeDecodeError as error:
                     where = f"byte {error.start + 1} of line {number}"
                     raise KernelamError(f"{path} is not UTF-8 text ({error.reason} at {where})") from None
+                if "\0" in text:  # which no name of a file may have
+                    raise KernelamError(f"{path} is no text: line {number} has a NUL character in it")
                 yield text.rstrip("\r\n")
     except FileNotFoundError:
         raise KernelamError(f"no such file {path}") from None
