@@ -13,7 +13,7 @@ def read_record(path: Path, absent: str) -> dict[str, Any]:
         record = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise KernelamError(f"no such file {path}: {absent}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise KernelamError(f"{path} is damaged: {error}") from None
     if not isinstance(record, dict):
         raise KernelamError(f"{path} is damaged: it holds no JSON object")
