@@ -1,10 +1,12 @@
 """What programs leave for programs: JSON files."""
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
 from kernelam.errors import KernelamError
+from kernelam.files import replacing
 
 
 def read_record(path: Path, absent: str) -> dict[str, Any]:
@@ -18,6 +20,26 @@ def read_record(path: Path, absent: str) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise KernelamError(f"{path} is damaged: it holds no JSON object")
     return record
+
+
+def digest(record: Any) -> str:
+    """Of what JSON can tell, however it is written."""
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
+
+
+def keep(path: Path, record: dict[str, Any]) -> None:
+    """Write what `recall` reads."""
+    with replacing(path, "w") as stream:
+        json.dump({**record, "digest": digest(record)}, stream)
+
+
+def recall(path: Path) -> dict[str, Any] | None:
+    """What `keep` wrote, to the last digit; None where that is gone or damaged."""
+    try:
+        record = read_record(path, "nothing was kept")
+        return record if record.pop("digest", None) == digest(record) else None
+    except (KernelamError, RecursionError):
+        return None
 
 
 def check_place(path: Path, head: str, of: str) -> None:
