@@ -11,10 +11,12 @@ import re
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from kernelam.errors import KernelamError
 from kernelam.files import replacing
 from kernelam.progress import say
+from kernelam.records import read_record
 
 RECORDS = Path(".once")
 _PASSED_OVER = re.compile(r"^(\..*|log|q|split\d+(utt)?|.*\.partial|__pycache__)$")
@@ -27,15 +29,15 @@ class Digests:
     def __init__(self) -> None:
         self.path = RECORDS / "digests.json"
         try:
-            self.known: dict[str, list] = json.loads(self.path.read_text())
-        except (FileNotFoundError, json.JSONDecodeError):
+            self.known: dict[str, Any] = read_record(self.path, "nothing is known")
+        except KernelamError:
             self.known = {}
 
     def file(self, path: Path) -> str:
         stat = path.stat()
         key = [stat.st_size, stat.st_mtime_ns, stat.st_ino]
         known = self.known.get(str(path))
-        if known is None or known[:3] != key:
+        if not isinstance(known, list) or len(known) != 4 or known[:3] != key:
             with open(path, "rb") as stream:
                 self.known[str(path)] = known = [*key, hashlib.file_digest(stream, "sha256").hexdigest()]
         return known[3]
@@ -74,7 +76,7 @@ def run_once(inputs: Sequence[Path], outputs: Sequence[Path], command: Sequence[
     record.unlink(missing_ok=True)
     if force:  # what finds its own work done would leave it
         for path in [*map(Path, made.get("outputs", [])), *outputs]:
-            if path.is_file():
+            if path.is_file() and _is_of(path, outputs):
                 path.unlink()
     status = subprocess.run(command, check=False).returncode
     if status != 0:
@@ -87,11 +89,17 @@ def run_once(inputs: Sequence[Path], outputs: Sequence[Path], command: Sequence[
     digests.save()
 
 
+def _is_of(path: Path, outputs: Sequence[Path]) -> bool:
+    """Whether it is one of them, or in one: what else a record names is not the command's."""
+    return ".." not in path.parts and any(path.is_relative_to(output) for output in outputs)
+
+
 def _read(record: Path) -> dict:
     try:
-        return json.loads(record.read_text())
-    except (FileNotFoundError, json.JSONDecodeError):
+        made = read_record(record, "nothing was run")
+    except KernelamError:
         return {}
+    return made if isinstance(made.get("outputs"), dict) else {}
 
 
 def _same(digests: Digests, path: str, digest: str) -> bool:

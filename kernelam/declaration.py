@@ -29,7 +29,7 @@ class Declaration:
                 return cls(path, tomllib.load(stream), variables)
         except OSError as error:
             raise KernelamError(f"cannot read {path}: {error.strerror}") from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except (ValueError, RecursionError) as error:  # of which a TOMLDecodeError is one
             raise KernelamError(f"{path} is not TOML: {error}") from error
 
     def check(self, needed: Set[str], optional: Set[str] = frozenset()) -> None:

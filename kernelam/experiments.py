@@ -1,12 +1,14 @@
 """Cells of experiments, each a model that is trained, decoded and scored as a job of its own."""
 
 import json
+import math
 import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from kernelam.current import run_once
 from kernelam.errors import KernelamError
@@ -108,7 +110,7 @@ class Experiments:
                 json.dump({"work": rows}, stream)
 
     def work(self, cell: Cell) -> list[Work]:
-        return [Work(*row) for row in _rows(cell)]
+        return [Work(str(step), float(start), float(end)) for step, start, end in _rows(cell)]
 
     def log(self, number: int | str) -> Path:
         return self.folder / "log" / f"cell.{number}.log"
@@ -167,4 +169,14 @@ def _changed(paths: list[Path]) -> list[int]:
 
 def _rows(cell: Cell) -> list[list]:
     path = cell.folder / WORK
-    return read_record(path, "nothing was done")["work"] if path.exists() else []
+    rows = read_record(path, "nothing was done").get("work") if path.exists() else []
+    if not (isinstance(rows, list) and all(map(_is_row, rows))):
+        raise KernelamError(f"{path} is damaged: it is no list of steps, each with when it began and ended")
+    return rows
+
+
+def _is_row(row: Any) -> bool:
+    match row:
+        case [str(), int() | float() as start, int() | float() as end]:
+            return -math.inf < start <= end < math.inf
+    return False

@@ -48,6 +48,11 @@ def replacing(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
             partial.unlink()
 
 
+def is_name(name: Any) -> bool:
+    """Whether it names something in a folder, and nothing elsewhere."""
+    return isinstance(name, str) and name not in ("", ".", "..") and "/" not in name and "\0" not in name
+
+
 def write_texts(texts: Mapping[Path, str]) -> None:
     """All of these files, or, where one cannot be written, none."""
     with ExitStack() as stack:

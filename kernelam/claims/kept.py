@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from kernelam.errors import KernelamError
 from kernelam.experiments import Work
 from kernelam.records import read_record
 from kernelam.report.experiments import whole
-from kernelam.scoring.alignment import ErrorCounts
+from kernelam.report.kept import error_counts
 from kernelam.scoring.wer import WerResult
 
 FORMAT = "kernelam claims 1"
@@ -64,8 +65,20 @@ def _row(one: Kept) -> dict[str, Any]:
 
 def _kept(made: str, data: Any, outcome: list[Any], work: list[Any], conditions: list[str]) -> Kept:
     heldout, losses, survival, tuned, words = outcome
-    found = words and WerResult({utt: ErrorCounts(*map(int, counts)) for utt, counts in words.items()})
-    told = {str(name): float(value) for name, value in heldout.items()}
-    survival, tuned = (None if one is None else float(one) for one in (survival, tuned))
-    steps = [Work(str(step), float(start), float(end)) for step, start, end in work]
-    return Kept(made, data, Outcome(told, [float(one) for one in losses], survival, tuned, found), steps, conditions)
+    found = words and WerResult(error_counts(words))
+    told = {str(name): _figure(value) for name, value in heldout.items()}
+    survival, tuned = (None if one is None else _figure(one) for one in (survival, tuned))
+    steps = [Work(str(step), _figure(start), _figure(end)) for step, start, end in work]
+    if not all(isinstance(line, str) for line in conditions):
+        raise ValueError(f"{conditions} are no lines of text")
+    return Kept(
+        made, data, Outcome(told, [_figure(one, math.inf) for one in losses], survival, tuned, found), steps, conditions
+    )
+
+
+def _figure(value: Any, otherwise: float = 0.0) -> float:
+    """A finite number, or what it may be `otherwise`."""
+    number = float(value)
+    if not (math.isfinite(number) or number == otherwise):
+        raise ValueError(f"{value!r} is no figure")
+    return number

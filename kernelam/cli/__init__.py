@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 import traceback
+from itertools import takewhile
 from typing import NoReturn
 
 import click
@@ -13,6 +14,7 @@ import click
 from kernelam import __version__
 from kernelam.cli.mistakes import sentence
 from kernelam.errors import KernelamError
+from kernelam.kaldi.pipes import forbid
 from kernelam.ranks import is_first, number, world
 
 COMMANDS = {
@@ -41,6 +43,8 @@ COMMANDS = {
 }
 
 
+FLAGS = ("--debug", "--no-pipes")
+"""What may stand before a command."""
 SHARED = ("train kernel ", "train dnn ", "forward ", "bench rank ")
 """What several processes of torchrun can do together."""
 
@@ -64,8 +68,11 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.version_option(__version__)
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-def kernelam(debug: bool) -> None:
+@click.option("--no-pipes", is_flag=True, help="Refuse scp entries that are commands, as KERNELAM_NO_PIPES=1 does.")
+def kernelam(debug: bool, no_pipes: bool) -> None:
     """Kernel acoustic models for Kaldi-style speech recognition."""
+    if no_pipes:
+        forbid()
 
 
 def main() -> NoReturn:
@@ -73,7 +80,7 @@ def main() -> NoReturn:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if hasattr(signal, "SIGXFSZ"):
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a file-size limit shall be an OSError, not a death
-    debug = "--debug" in sys.argv[1:2]
+    debug = "--debug" in takewhile(FLAGS.__contains__, sys.argv[1:])
     try:
         if world() > 1 and not " ".join([*_words(), ""]).startswith(SHARED):
             raise KernelamError(f"one process does this; several share {', '.join(map(str.strip, SHARED[:3]))}")
@@ -98,7 +105,7 @@ def main() -> NoReturn:
 
 
 def _words() -> list[str]:
-    return [word for word in sys.argv[1:] if word != "--debug"]
+    return [word for word in sys.argv[1:] if word not in FLAGS]
 
 
 def _command() -> str:

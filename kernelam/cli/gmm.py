@@ -32,6 +32,7 @@ def init(cmvn_opts: str, delta_order: int, data: Path, lang: Path, folder: Path)
 
     language = Lang(lang)
     topology = language.topology
+    language.check_states(topology)
     tree = ContextTree.monophone(language.phone_sets(), {p: topology.num_pdf_classes(p) for p in topology.phones})
     pipeline = Pipeline.parse(cmvn_opts, delta_order)
     features = pipeline.open(data)

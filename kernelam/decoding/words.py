@@ -17,7 +17,7 @@ import numpy as np
 from kernelam.errors import KernelamError
 from kernelam.hmm.transitions import TransitionModel
 from kernelam.kaldi.lattice import Lattice
-from kernelam.kaldi.tables import lines
+from kernelam.kaldi.tables import lines, whole_number
 
 Ids = tuple[int, ...]
 # phones that are complete, words that wait, whether nothing more comes → how many words (0 or 1) and phones leave
@@ -98,10 +98,11 @@ def lexicon_rule(pronunciations: Mapping[int, Sequence[Ids]]) -> Rule:
 def _read_boundaries(path: Path) -> dict[int, str]:
     kinds = {}
     for row in lines(path):
-        fields = row.split()
-        if len(fields) != 2 or not fields[0].isdigit() or fields[1] not in _KINDS:
-            raise KernelamError(f"{path}: {row!r} is not a phone and one of {', '.join(_KINDS)}")
-        kinds[int(fields[0])] = fields[1]
+        try:
+            phone, kind = row.split()
+            kinds[whole_number(phone)] = _KINDS[_KINDS.index(kind)]
+        except ValueError:
+            raise KernelamError(f"{path}: {row!r} is not a phone and one of {', '.join(_KINDS)}") from None
     return kinds
 
 
@@ -109,10 +110,11 @@ def _read_lexicon(path: Path) -> dict[int, list[Ids]]:
     """Lines `word word phone …`; the second word, which would be written, is always the same as the first."""
     lexicon: dict[int, list[Ids]] = {}
     for row in lines(path):
-        fields = row.split()
-        if len(fields) < 3 or not all(field.isdigit() for field in fields):
-            raise KernelamError(f"{path}: {row!r} is not a word twice and its phones, in numbers")
-        lexicon.setdefault(int(fields[0]), []).append(tuple(int(field) for field in fields[2:]))
+        try:
+            word, _, first, *others = map(whole_number, row.split())
+        except ValueError:
+            raise KernelamError(f"{path}: {row!r} is not a word twice and its phones, in numbers") from None
+        lexicon.setdefault(word, []).append((first, *others))
     return lexicon
 
 

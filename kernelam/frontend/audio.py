@@ -2,11 +2,13 @@
 
 import io
 import math
+import os
 import re
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,9 @@ from kernelam.progress import warn
 
 Samples = NDArray[np.float32]
 
+BLOCK = 1 << 22  # numbers read at once
+SLOWEST, FASTEST = 100, 1_000_000  # Hz
+LOUDEST = 1e6  # of samples in floating point, where 1 is the largest of others
 ZEROS = 24  # of the filter that resamples
 MAX_OVERSHOOT = 0.5  # a segment may end so many seconds behind its recording and is cut, as in Kaldi
 
@@ -29,12 +34,11 @@ _UNKNOWN_SIZE = 0x7FF00000
 
 
 def utterances(
-    data: str | Path, *, rate: float | None = None, resample: bool = False, pipes: bool = True
+    data: str | Path, *, rate: float | None = None, resample: bool = False
 ) -> Iterator[tuple[str, Samples, float]]:
     """Utterance, samples in the scale of 16-bit integers, sampling rate; in the order of utt2spk.
 
-    A recording of another rate than `rate` is an error, or, with `resample`, brought to it and named. `pipes` allows
-    wav.scp to run commands.
+    A recording of another rate than `rate` is an error, or, with `resample`, brought to it and named.
     """
     directory = DataDir(data)
     wav = directory.path / "wav.scp"
@@ -44,8 +48,6 @@ def utterances(
     def recording(name: str) -> tuple[Samples, float]:
         place = pick(directory.wav_scp, [name], wav)[name]
         where = f"{wav}, {name}: {place}"
-        if is_pipe(place) and not pipes:
-            raise KernelamError(f"{where} is a command, and commands are not allowed here")
         sound, own_rate = _read(place, where)
         if rate is not None and own_rate != rate and resample:
             warn(f"{where} is sampled at {own_rate:g} Hz, and resampled to {rate:g}")
@@ -74,7 +76,7 @@ def _read(place: str | bytes, where: str) -> tuple[NDArray[np.float32], float]:
     if isinstance(place, bytes) or is_pipe(place):
         content = place if isinstance(place, bytes) else output_of(place, where)
         source, size = io.BytesIO(content), len(content)
-    elif Path(place).is_file():
+    elif os.path.isfile(place):  # also of a name that is too long to be one
         source = place
         size = Path(place).stat().st_size
     else:
@@ -83,7 +85,7 @@ def _read(place: str | bytes, where: str) -> tuple[NDArray[np.float32], float]:
         raise KernelamError(f"{where} is empty, there is no sound in it")
     try:
         with soundfile.SoundFile(source) as file:
-            sound, rate, log = file.read(dtype="float32", always_2d=True), file.samplerate, file.extra_info
+            sound, rate, log = _samples(file), file.samplerate, file.extra_info
     except (soundfile.SoundFileError, OSError) as error:
         reason = (
             str(getattr(error, "error_string", error)).removeprefix("Error : ").rstrip(".")
@@ -94,7 +96,20 @@ def _read(place: str | bytes, where: str) -> tuple[NDArray[np.float32], float]:
         raise KernelamError(f"{where} is cut short: it has {sizes[2]} of the {sizes[1]} bytes that its header promises")
     if len(sound) == 0:
         raise KernelamError(f"{where} has no samples")
-    return sound * np.float32(32768), float(rate)
+    if not SLOWEST <= rate <= FASTEST:
+        raise KernelamError(f"{where} is sampled at {rate} Hz, which is no rate of sound: its header is damaged")
+    if not np.abs(sound).max() <= LOUDEST:  # nor if it is no number
+        raise KernelamError(f"{where} has samples that are beyond all bounds, or no numbers: it is damaged")
+    sound *= np.float32(32768)
+    return sound, float(rate)
+
+
+def _samples(file: Any) -> NDArray[np.float32]:
+    """Samples × channels, block by block: memory is taken for what is there, and not for what a header promises."""
+    size, blocks = max(1, BLOCK // file.channels), []
+    while len(block := file.read(size, dtype="float32", always_2d=True)):
+        blocks.append(block)
+    return blocks[0] if len(blocks) == 1 else np.concatenate([np.zeros((0, file.channels), np.float32), *blocks])
 
 
 def _channel(sound: NDArray[np.float32], file_and_channel: tuple[str, str] | None, where: str) -> Samples:

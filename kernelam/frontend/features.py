@@ -36,6 +36,8 @@ _OPTIONS = {
     "fbank": {**_FRAME, "use-log-fbank": "use_log_fbank", "use-power": "use_power"},
 }
 _CHUNK = 1 << 20
+_LARGEST = 1e6  # number in a file of options
+_LONGEST = 1 << 20  # window, in samples
 _WINDOWS = ("hamming", "hanning", "povey", "rectangular", "sine", "blackman")
 _LOG_EPSILON = np.log(np.finfo(np.float32).eps)  # what the log energy of an empty bin is floored to
 
@@ -110,19 +112,26 @@ def _value(text: str, kind: type, where: str) -> Any:
     except (KeyError, ValueError):
         expected = {bool: "true or false", int: "an integer", float: "a number"}[kind]
         raise KernelamError(f"{where} must be {expected}, not {text!r}") from None
+    if kind in (int, float) and abs(value) > _LARGEST:
+        raise KernelamError(f"{where} must lie between -{_LARGEST:g} and {_LARGEST:g}, which {text} does not")
     return value
 
 
 def _check(options: Any, kind: str, where: str | Path) -> None:
     """What kaldi-native-fbank would answer by ending the process, or with numbers that mean nothing."""
     frame, mel = options.frame_opts, options.mel_opts
-    if frame.dither < 0:
-        raise KernelamError(f"{where}: --dither={frame.dither:g} is negative")
+    for name, value in (("dither", frame.dither), ("energy-floor", options.energy_floor)):
+        if value < 0:
+            raise KernelamError(f"{where}: --{name}={value:g} is negative")
     if frame.samp_freq <= 0:
         raise KernelamError(f"{where}: --sample-frequency must be positive")
     length, shift = (int(frame.samp_freq * ms / 1000) for ms in (frame.frame_length_ms, frame.frame_shift_ms))
     if length < 2 or shift < 1:
         raise KernelamError(f"{where}: --frame-length must cover two samples and --frame-shift one")
+    if max(length, shift) > _LONGEST:
+        raise KernelamError(
+            f"{where}: --frame-length or --frame-shift is {max(length, shift)} samples: no more than {_LONGEST}"
+        )
     if length % 2 and not frame.round_to_power_of_two:
         raise KernelamError(f"{where}: --round-to-power-of-two=false needs an even number of samples, not {length}")
     if frame.window_type not in _WINDOWS:
@@ -133,7 +142,7 @@ def _check(options: Any, kind: str, where: str | Path) -> None:
         raise KernelamError(
             f"{where}: --low-freq={mel.low_freq:g} to --high-freq={mel.high_freq:g} is not a band below {nyquist:g} Hz"
         )
-    if mel.num_bins < 3 or _has_empty_bins(options):
+    if not 3 <= mel.num_bins <= length or _has_empty_bins(options):
         raise KernelamError(f"{where}: --num-mel-bins={mel.num_bins} is too few, or too many for this frame length")
     if kind == "mfcc" and not 1 <= options.num_ceps <= mel.num_bins:
         raise KernelamError(f"{where}: --num-ceps={options.num_ceps} must lie between 1 and --num-mel-bins")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernelam.errors import KernelamError
+from kernelam.files import is_name
 from kernelam.frontend import cmvn
 from kernelam.frontend.options import Options, count, flag, indices, parse_options, read_options
 from kernelam.frontend.transforms import add_deltas, apply_linear, read_transforms, splice
@@ -85,11 +86,22 @@ class Pipeline:
 
     @classmethod
     def restore(cls, settings: Mapping[str, Any], folder: Path) -> "Pipeline":
-        """What `settings` gave, for the model in `folder`."""
+        """What `settings` gave, for the model in `folder`; ValueError where they are not of that kind."""
         given: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()
         }
-        return cls(**{**given, "lda": folder / given["lda"] if given.get("lda") else None})
+        lda = given.get("lda")
+        if lda is not None and not is_name(lda):  # a file elsewhere is none of the model's
+            raise ValueError(f"{lda} is no name of a file in {folder}")
+        made = cls(**{**given, "lda": folder / lda if lda else None})
+        flags = (made.norm_means, made.norm_vars, made.fmllr)
+        left, right = made.context
+        numbers = (made.deltas, made.delta_window, left, right, *made.skip_dims)
+        if not all(type(one) is bool for one in flags) or not all(
+            type(one) is int and 0 <= one < 1000 for one in numbers
+        ):
+            raise ValueError(f"{dict(settings)} are no settings of features")
+        return made
 
     def open(self, data: str | Path, transform_dir: str | Path | None = None) -> "Features":
         """The features of a data directory; `transform_dir` has its speakers' fMLLR transforms."""

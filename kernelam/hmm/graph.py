@@ -15,6 +15,7 @@ from kernelam.hmm.transitions import TransitionModel, check_tree
 from kernelam.hmm.tree import ContextTree
 from kernelam.kaldi.binary import read_bytes
 from kernelam.kaldi.fst import Fst, load_fst
+from kernelam.kaldi.tables import whole_number
 from kernelam.progress import say
 
 _GRAPH_FILES = (
@@ -182,7 +183,7 @@ def read_graph(path: str | Path) -> Fst:
 def graph_pdfs(folder: Path) -> int:
     """The number of pdfs that a graph directory was made for."""
     path = folder / "num_pdfs"
-    text = read_bytes(path).decode(errors="replace").strip()
-    if not text.isdecimal():
-        raise KernelamError(f"{path} does not hold a number of pdfs")
-    return int(text)
+    try:
+        return whole_number(read_bytes(path).decode().strip())
+    except ValueError:
+        raise KernelamError(f"{path} does not hold a number of pdfs") from None

@@ -14,7 +14,7 @@ from kernelam.hmm.dictionary import Dictionary, Pronunciation
 from kernelam.hmm.lexicon import disambiguate, lexicon_fst, mark_positions, sorted_by_words
 from kernelam.hmm.topology import Topology
 from kernelam.kaldi.fst import load_fst
-from kernelam.kaldi.tables import lines, read_symbols
+from kernelam.kaldi.tables import lines, read_symbols, whole_number
 
 _POSITIONS = {"": "nonword", "_B": "begin", "_E": "end", "_I": "internal", "_S": "singleton"}
 _PLAIN_SETS = ("silence", "nonsilence", "optional_silence", "context_indep", "disambig")
@@ -180,10 +180,13 @@ def check_phones(lang_phones: Path, model_phones: Path) -> None:
 def silence_phones(folder: Path) -> list[int]:
     """Those of phones/silence.csl in a lang or graph directory."""
     path = folder / "phones" / "silence.csl"
-    fields = "".join(lines(path)).strip().split(":")
-    if not all(field.isdecimal() for field in fields):
+    try:
+        phones = [whole_number(field) for field in "".join(lines(path)).strip().split(":")]
+    except ValueError:
+        phones = [0]
+    if not all(phones):
         raise KernelamError(f"{path} is no list of phones such as 1:2:3")
-    return [int(field) for field in fields]
+    return phones
 
 
 @dataclass(frozen=True)
@@ -224,10 +227,34 @@ class Lang:
     def phone_sets(self, name: str = "sets") -> list[list[int]]:
         """The integers of phones/<name>.int by line."""
         path = self.directory / "phones" / f"{name}.int"
+        return [self._phones(line.split(), path, "does not hold integers only") for line in lines(path)]
+
+    def _phones(self, fields: Sequence[str], path: Path, otherwise: str) -> list[int]:
+        """Numbers of phones in the file `path`, which is told `otherwise` where they are none."""
         try:
-            return [[int(field) for field in line.split()] for line in lines(path)]
+            phones = [whole_number(field) for field in fields]
         except ValueError:
-            raise KernelamError(f"{path} does not hold integers only") from None
+            raise KernelamError(f"{path} {otherwise}") from None
+        if unknown := set(phones) - self._phone_numbers:
+            raise KernelamError(f"{path} has {min(unknown)}, the number of no phone of {self.directory / 'phones.txt'}")
+        return phones
+
+    @cached_property
+    def _phone_numbers(self) -> set[int]:
+        return set(self.phones.values()) - {0}
+
+    def check_states(self, topology: Topology) -> None:
+        """Sets and roots, whose phones share states, have every phone of `topology` once, and no other."""
+        rows = {"sets": self.phone_sets()}
+        if (self.directory / "phones/roots.int").exists():
+            rows["roots"] = [list(root.phones) for root in self.roots()]
+        for name, sets in rows.items():
+            path, phones = self.directory / "phones" / f"{name}.int", Counter(phone for row in sets for phone in row)
+            if odd := set(phones) ^ set(topology.phones):
+                lacks, has = ("the topology", path) if min(odd) in phones else (path, "the topology")
+                raise KernelamError(f"{lacks} lacks the phone {min(odd)}, which {has} has, for the states of {path}")
+            if not all(sets) or max(phones.values()) > 1:
+                raise KernelamError(f"{path} has a phone twice, or an empty line")
 
     def roots(self) -> list[Root]:
         """phones/roots.int: by line `shared` or `not-shared`, `split` or `not-split`, then phones."""
@@ -237,9 +264,8 @@ class Lang:
             shared, split, *phones = line.split() if len(line.split()) > 2 else ("", "")
             if not (shared in ("shared", "not-shared") and split in ("split", "not-split")):
                 raise KernelamError(f"{path}: a line is 'shared split' or 'not-…' and phones, not {line.strip()!r}")
-            if not all(phone.isdecimal() for phone in phones):
-                raise KernelamError(f"{path} does not hold integers only behind 'shared split'")
-            found.append(Root(tuple(map(int, phones)), shared == "shared", split == "split"))
+            numbers = self._phones(phones, path, "does not hold integers only behind 'shared split'")
+            found.append(Root(tuple(numbers), shared == "shared", split == "split"))
         return found
 
     @cached_property

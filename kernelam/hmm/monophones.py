@@ -48,6 +48,7 @@ def convert_alignments(lang: Path, ali: Path, out: Path) -> int:
         raise KernelamError(f"{out}/final.mdl is a GMM, which would be lost; write to another directory")
     check_phones(lang / "phones.txt", ali / "phones.txt")
     old, language = TransitionModel.load(ali / "final.mdl"), Lang(lang)
+    language.check_states(old.topology)
     tree, new, ids = monophones(old, language.phone_sets())
     found = {}
     counts = np.zeros(new.num_transition_ids + 1)

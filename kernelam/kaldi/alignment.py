@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from kernelam.errors import KernelamError
 from kernelam.files import replacing
 from kernelam.kaldi.binary import KaldiReader, read_bytes
+from kernelam.kaldi.tables import whole_number
 
 Alignment = NDArray[np.int32]
 _ITEM = np.dtype([("size", "i1"), ("value", "<i4")])
@@ -83,10 +84,13 @@ def read_alignment_dir(directory: str | Path) -> dict[str, Alignment]:
 def num_jobs(directory: str | Path) -> int:
     """The number in <directory>/num_jobs."""
     path = Path(directory) / "num_jobs"
-    text = read_bytes(path).strip()
-    if not text.isdigit() or int(text) == 0:
+    try:
+        jobs = whole_number(read_bytes(path).decode().strip())
+    except ValueError:
+        jobs = 0
+    if not jobs:
         raise KernelamError(f"{path} does not hold a number of jobs")
-    return int(text)
+    return jobs
 
 
 def write_alignments(path: str | Path, alignments: Mapping[str, Alignment], binary: bool = True) -> None:

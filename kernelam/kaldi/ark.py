@@ -118,7 +118,7 @@ class MatrixScp(Mapping[str, Matrix]):
         if len(offset) > _LONGEST_OFFSET:
             raise KernelamError(f"{where} has an offset that no file reaches")
         if name not in self._files:
-            self._files[name] = _open(name, where)
+            self._files[name] = _open(name, where, waits=False)
             if len(self._files) > _OPEN_FILES:
                 self._files.popitem(last=False)
         self._files.move_to_end(name)
@@ -160,8 +160,11 @@ class _At(io.RawIOBase):
         return count
 
 
-def _open(name: str, where: str) -> io.FileIO:
+def _open(name: str, where: str, waits: bool = True) -> io.FileIO:
+    """The file; a named pipe, until somebody writes to it, only if this `waits`."""
     try:
+        if not waits and Path(name).is_fifo():
+            raise KernelamError(f"{where}: {name} is a named pipe, not a file")
         return Path(name).open("rb", buffering=0)
     except OSError as error:
         what = f"cannot open {name}: {error.strerror}"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kernelam.errors import KernelamError
+from kernelam.kaldi.tables import whole_number
 
 UTT, SPK, RECO = "utterance", "speaker", "recording"
 ILLEGAL_WORDS = {"<s>", "</s>", "#0"}
@@ -68,9 +69,9 @@ def _positive(value: str) -> float:
 
 
 def _count(value: str) -> int:
-    if not (value.isascii() and value.isdigit() and int(value)):
+    if not (count := whole_number(value)):
         raise ValueError
-    return int(value)
+    return count
 
 
 def _warp(value: str) -> float:

@@ -17,6 +17,8 @@ def lines(path: str | Path) -> Iterator[str]:
                 except UnicodeDecodeError as error:
                     where = f"byte {error.start + 1} of line {number}"
                     raise KernelamError(f"{path} is not UTF-8 text ({error.reason} at {where})") from None
+                if "\0" in text:  # which no name of a file may have
+                    raise KernelamError(f"{path} is no text: line {number} has a NUL character in it")
                 yield text.rstrip("\r\n")
     except FileNotFoundError:
         raise KernelamError(f"no such file {path}") from None
@@ -60,15 +62,23 @@ def write_table(path: str | Path, table: Mapping[str, str]) -> None:
             stream.write(f"{key} {table[key]}".rstrip() + "\n")
 
 
+def whole_number(text: str) -> int:
+    """A number of up to nine plain digits. ValueError for others, also those that Python takes for one: ٣, 1_0."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 9):
+        raise ValueError(f"{text} is no number of up to nine digits")
+    return int(text)
+
+
 def read_symbols(path: str | Path) -> dict[str, int]:
     """A symbol table such as words.txt: symbol → number, each of both once; 0 is <eps>'s."""
     symbols: dict[str, int] = {}
     taken: set[int] = set()
     for number, line in enumerate(lines(path), 1):
-        fields = line.split()
-        if len(fields) != 2 or not fields[1].isdecimal() or len(fields[1]) > 9:
-            raise KernelamError(f"{path}, line {number}: expected a symbol and its number")
-        symbol, value = fields[0], int(fields[1])
+        try:
+            symbol, text = line.split()
+            value = whole_number(text)
+        except ValueError:
+            raise KernelamError(f"{path}, line {number}: expected a symbol and its number") from None
         if symbol in symbols or value in taken:
             raise KernelamError(f"{path}, line {number}: {symbol} {value} repeats a symbol or a number")
         if (symbol == "<eps>") != (value == 0):

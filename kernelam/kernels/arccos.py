@@ -55,6 +55,9 @@ class ArcCosineFeatures(ColumnFeatures):
         super().__init__(arrays)
         self.degree = degree
 
+    def check(self, dim: int) -> None:
+        self._check_shapes(omega=(dim, self.columns))
+
     def write(self, x: Tensor, out: Tensor, factor: float = 1.0) -> None:
         torch.mm(self.own["omega"].T, x.T, out=out)
         scale = factor * self.scale

@@ -167,6 +167,18 @@ class FeatureMap(ABC):
     def count(self) -> int:
         """The number of features D."""
 
+    def check(self, dim: int) -> None:
+        """ValueError where the arrays, which may be those of a file, do not fit each other, or inputs of `dim` numbers:
+        compiled loops would read beyond them."""
+        for part in self.parts.values():
+            part.check(dim)
+
+    def _check_shapes(self, **expected: tuple[int, ...]) -> None:
+        """These arrays there are, and no others."""
+        shapes = {name: tuple(array.shape) for name, array in self.own.items()}
+        if shapes != expected:
+            raise ValueError(f"its features are arrays of the sizes {shapes}, not {expected}")
+
     @property
     def total(self) -> int:
         """The number of features of the map that this is a slice of."""

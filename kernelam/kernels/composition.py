@@ -80,6 +80,15 @@ class CompositeFeatures(FeatureMap):
     def __init__(self, outer: FeatureMap, inner: FeatureMap, projection: dict[str, Tensor] | None = None) -> None:
         super().__init__(projection or {}, {"inner": inner, "outer": outer})
 
+    def check(self, dim: int) -> None:
+        self.parts["inner"].check(dim)
+        between = self.parts["inner"].count
+        if self.own:
+            rank = len(self.own["offset"])
+            self._check_shapes(matrix=(between, rank), offset=(rank,))
+            between = rank
+        self.parts["outer"].check(between)
+
     @property
     def count(self) -> int:
         return self.parts["outer"].count

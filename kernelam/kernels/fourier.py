@@ -21,6 +21,12 @@ class FourierFeatures(ColumnFeatures):
     def features_per_column(self) -> int:  # type: ignore[override]
         return 1 if "b" in self.own else 2
 
+    def check(self, dim: int) -> None:
+        self._check_shapes(omega=(dim, self.columns), **self._phases())
+
+    def _phases(self) -> dict[str, tuple[int, ...]]:
+        return {"b": (self.columns,)} if "b" in self.own else {}
+
     def project(self, x: Tensor, out: Tensor) -> Tensor:
         """ωᵀx of each frequency (a row) and frame; in `out` if that is of use."""
         return torch.mm(self.own["omega"].T, x.T, out=out)
@@ -35,6 +41,12 @@ class FourierFeatures(ColumnFeatures):
 
 class SparseFourierFeatures(FourierFeatures):
     """The same with frequencies of few coordinates: `index` and `value`, each k × frequencies."""
+
+    def check(self, dim: int) -> None:
+        index = self.own["index"]
+        self._check_shapes(index=tuple(index.shape), value=(len(index), self.columns), **self._phases())
+        if index.is_floating_point() or index.numel() == 0 or index.min() < 0 or index.max() >= dim:
+            raise ValueError(f"its frequencies are not of some of {dim} inputs")
 
     def project(self, x: Tensor, out: Tensor) -> Tensor:
         return sparse_projection(x, self.own["index"], self.own["value"], out)

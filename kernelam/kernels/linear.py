@@ -29,6 +29,10 @@ class LinearFeatures(FeatureMap):
         super().__init__({"inputs": torch.tensor(dim)})
         self.dim = dim
 
+    def check(self, dim: int) -> None:
+        if dim != self.dim:
+            raise ValueError(f"it is of {self.dim} inputs, not of {dim}")
+
     @property
     def count(self) -> int:
         return self.dim

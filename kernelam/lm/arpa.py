@@ -29,6 +29,7 @@ from kernelam.errors import KernelamError
 from kernelam.files import replacing
 from kernelam.lm.text import BOS, EOS, byte_lines, decode
 
+LARGEST = 300  # what 10 can be raised to
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
@@ -264,8 +265,9 @@ class _Section:
     def add_to(self, model: ArpaModel) -> None:
         """Check the values, find the prefixes, sort, append the level."""
         prob, backoff = np.array(self.prob), np.array(self.backoff)
-        self.check(~np.isfinite(prob) | (prob > 0), "the log10 probability is not a finite number below or at 0")
-        self.check(~np.isfinite(backoff), "the log10 backoff is not finite")
+        in_range = (abs(prob) <= LARGEST) & (prob <= 0)
+        self.check(~in_range, f"the log10 probability is not a finite number below or at 0 and from -{LARGEST}")
+        self.check(~(abs(backoff) <= LARGEST), f"the log10 backoff is not finite, or beyond ±{LARGEST}")
         ids = np.array(self.ids, np.int64).reshape(-1, self.n)
         row = model.rows(list(ids.T[:-1])) if self.n > 1 else np.zeros(len(ids), np.int64)
         self.check(row < 0, f"the first {self.n - 1} words are not among the {self.n - 1}-grams")

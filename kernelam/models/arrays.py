@@ -32,8 +32,11 @@ def read_arrays(path: Path, copied: bool = True) -> tuple[dict[str, Tensor], dic
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             if copied:
                 tensors = {name: torch.clone(tensor) for name, tensor in tensors.items()}
-            return tensors, json.loads(file.metadata()["about"])
+            about = json.loads(file.metadata()["about"])
     except FileNotFoundError:
         raise KernelamError(f"no such file {path}") from None
-    except (SafetensorError, KeyError, TypeError, json.JSONDecodeError) as error:
+    except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise KernelamError(f"{path} is damaged: {error}") from None
+    if not isinstance(about, dict):
+        raise KernelamError(f"{path} is damaged: its header holds no JSON object")
+    return tensors, about

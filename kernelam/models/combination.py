@@ -103,6 +103,5 @@ def _restore_member(
 ) -> PosteriorModel:
     from kernelam.models.directory import KINDS  # which has this kind too
 
-    mean, scale = (arrays.pop(f"input.{name}").numpy() for name in ("mean", "scale"))
-    inputs = Inputs(tuple(about["context"]), mean, scale)
+    inputs = Inputs.restore(about["context"], arrays)
     return KINDS[about["kind"]].restore(about["config"], arrays, pipeline, inputs, counts, device)

@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from kernelam.errors import KernelamError
-from kernelam.files import replacing
+from kernelam.files import is_name, replacing
 from kernelam.frontend.pipeline import Pipeline
 from kernelam.kaldi.counts import read_counts, write_counts
 from kernelam.models.arrays import read_arrays, write_arrays
@@ -23,6 +25,8 @@ from kernelam.models.softmax import KernelSoftmax
 from kernelam.models.svm import Svm
 from kernelam.ranks import current
 
+DAMAGE = (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError, ArithmeticError, AssertionError)
+"""What comes of arrays and settings that are not those of a model."""
 STATES = ("final.mdl", "tree", "phones.txt")
 """Of the alignment directory, what a model directory keeps too; and final.mat where its features need it."""
 
@@ -59,7 +63,9 @@ def is_whole(folder: Path, fingerprint: str, beside: Sequence[Path] = ()) -> boo
     if not (folder / "model.json").exists():
         return False
     about = describe(folder)
-    files = about.get("files", {})
+    files = about.get("files")
+    if not isinstance(files, dict) or not all(map(is_name, files)):  # nothing outside is looked at
+        return False
     saved = all(_digest(folder / name) == files[name] for name in files)
     return about.get("fingerprint") == fingerprint and saved and all(files.get(p.name) == _digest(p) for p in beside)
 
@@ -71,7 +77,7 @@ def remove_model(folder: Path) -> None:
 
 
 def _digest(path: Path) -> str:
-    if not path.exists():
+    if not path.is_file():
         return "missing"
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
@@ -91,19 +97,39 @@ def _check_digests(folder: Path) -> None:
 
 
 def load_posterior_model(folder: Path, device: str = "cpu") -> PosteriorModel:
-    """What `save_model` saved: files whose digest is not the one in model.json are refused."""
+    """What `save_model` saved: files whose digest is not the one in model.json are refused, and so is what somebody
+    else saved if it is no model."""
     _check_digests(folder)
-    arrays, about = read_arrays(folder / "model.safetensors", copied=current().features.count == 1)
+    alone = current().features.count == 1
+    arrays, about = read_arrays(folder / "model.safetensors", copied=alone)
     try:
         given = about["input"]
-        mean, scale = (arrays.pop(f"input.{name}").numpy() for name in ("mean", "scale"))
-        inputs = Inputs(tuple(given["context"]), mean, scale)
+        inputs = Inputs.restore(given["context"], arrays)
         counts = read_counts(folder / "ali_train_pdf.counts")
         if len(counts) != about["num_classes"]:
             raise KernelamError(
                 f"{folder}/ali_train_pdf.counts has {len(counts)} classes, {folder}/model.json {about['num_classes']}"
             )
         common = (Pipeline.restore(given["pipeline"], folder), inputs, counts, find_device(device))
-        return KINDS[about["kind"]].restore(about["config"], arrays, *common)
-    except (KeyError, TypeError) as error:
+        model = KINDS[about["kind"]].restore(about["config"], {**arrays}, *common)
+        if alone:  # those who share the features have views of the file, and would have to score together
+            _check_numbers(arrays)
+            _try(model)
+    except DAMAGE as error:
         raise KernelamError(f"{folder} holds no whole model: {error!r}") from None
+    except KernelamError as error:
+        raise error if str(folder) in str(error) else KernelamError(f"{folder} holds no whole model: {error}") from None
+    return model
+
+
+def _check_numbers(arrays: dict[str, Tensor]) -> None:
+    for name, array in arrays.items():
+        if not torch.isfinite(array).all():
+            raise ValueError(f"{name} has numbers that are not finite")
+
+
+def _try(model: PosteriorModel) -> None:
+    """Score a frame: arrays that do not fit each other, or the configuration, are found here and not hours later."""
+    found = model.log_posteriors(np.zeros((1, model.feature_dim), np.float32))
+    if found.shape != (1, model.num_classes):
+        raise ValueError(f"it scores {found.shape[1]} classes, not {model.num_classes}")

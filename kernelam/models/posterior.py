@@ -14,6 +14,8 @@ from kernelam.frontend.pipeline import Pipeline
 from kernelam.frontend.transforms import splice
 from kernelam.models.base import AcousticModel, log_priors
 
+LARGEST = 1e20  # of what inputs are scaled by
+WIDEST = 999  # frames of context on a side
 SCORED = 2048  # frames at once, where nothing asks for fewer
 
 
@@ -39,6 +41,19 @@ class Inputs:
     context: tuple[int, int]
     mean: np.ndarray
     scale: np.ndarray
+
+    @classmethod
+    def restore(cls, context: Any, arrays: dict[str, Tensor]) -> "Inputs":
+        """Of a file; takes its arrays out of the others."""
+        mean, scale = (arrays.pop(f"input.{name}").numpy() for name in ("mean", "scale"))
+        left, right = context
+        if not all(type(frames) is int and 0 <= frames <= WIDEST for frames in (left, right)):
+            raise ValueError(f"{context} is no context of frames")
+        if not len(mean) or mean.shape != scale.shape or mean.ndim != 1:
+            raise ValueError("the mean and the scale of its inputs are not as many numbers")
+        if not (np.abs(np.stack([mean, scale])) <= LARGEST).all():
+            raise ValueError("the mean or the scale of its inputs is beyond all bounds")
+        return cls((left, right), mean, scale)
 
     @property
     def dim(self) -> int:

@@ -112,6 +112,11 @@ class Ridge(PosteriorModel):
         kernel = kernel_from(config["kernel"])
         names = ("classes", "beta", "calibration", "temperature")
         classes, beta, calibration, temperature = (arrays.pop(name) for name in names)
-        model = cls(kernel, kernel.map_of(arrays), config["scheme"], classes, beta, *common)
+        features, count = kernel.map_of(arrays), len(classes)
+        features.check(common[1].dim)
+        problems = count * (count - 1) // 2 if config["scheme"] == "one-vs-one" else count
+        if beta.shape != (problems, features.count) or calibration.shape != (problems, 2):
+            raise ValueError(f"its problems are not {problems} of {features.count} features")
+        model = cls(kernel, features, config["scheme"], classes, beta, *common)
         model.calibrate(calibration, float(temperature))
         return model

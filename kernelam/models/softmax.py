@@ -181,10 +181,16 @@ class KernelSoftmax(GradientModel):
     def restore(cls, config: dict[str, Any], arrays: dict[str, Tensor], *common: Any) -> "KernelSoftmax":
         kernel = kernel_from(config["kernel"])
         names = {"theta", "U", "V", "bias"} & arrays.keys()
+        r, C = config["bottleneck"], len(common[2])
         features = kernel.map_of({name: array for name, array in arrays.items() if name not in names})
+        features.check(common[1].dim)
+        expected = {"U": (features.count, r), "V": (r, C)} if r else {"theta": (features.count, C)}
+        shapes = {name: tuple(arrays[name].shape) for name in names}
+        if shapes != expected | {"bias": (C,)}:
+            raise ValueError(f"its parameters are arrays of the sizes {shapes}, not {expected} and a bias of {C}")
         if current().features.count > 1:
             features = features.slice(current().features)
-        model = cls(kernel, features, config["bottleneck"], *common)
+        model = cls(kernel, features, r, *common)
         model._set(model.own({name: arrays[name] for name in names}))
         return model
 

@@ -103,6 +103,9 @@ class Svm(PosteriorModel):
 
     @classmethod
     def restore(cls, config: dict[str, Any], arrays: dict[str, Tensor], *common: Any) -> "Svm":
+        count = len(arrays["classes"])
+        if len(arrays["offsets"]) != count * (count - 1) // 2:
+            raise ValueError(f"it has not an offset for each pair of {count} classes")
         model = cls(KernelSvm(kernel_from(config["kernel"]), *(arrays[name] for name in NAMES)), *common)
         model.calibrate(arrays["slopes"])
         return model

@@ -70,7 +70,7 @@ def read_epochs(folder: Path) -> list[Epoch]:
             Epoch(int(row["epoch"]), _finite(row["ce"]), bool(row.get("kept", True)), bool(row.get("halved")))
             for row in rows
         ]
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError) as error:
         raise KernelamError(f"{path} is damaged: {_said(error)}") from None
 
 
@@ -124,7 +124,7 @@ def read_alignments(decoded: Path) -> dict[str, Pairs]:
         if side in ("ref", "hyp"):
             found.setdefault(utt, {})[side] = words
     for utt, sides in found.items():
-        if len(sides.get("ref", [])) != len(sides.get("hyp", [])):
+        if len(sides) != 2 or len(sides["ref"]) != len(sides["hyp"]):
             raise KernelamError(f"{path} is damaged: the columns of {utt} differ in number; score {decoded} again")
     return {utt: list(zip(sides["ref"], sides["hyp"], strict=True)) for utt, sides in found.items()}
 

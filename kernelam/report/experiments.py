@@ -100,7 +100,7 @@ def whole(place: Path) -> Iterator[None]:
     """What is not there, or not what it should be, is told of the file `place`."""
     try:
         yield
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError) as error:
         said = f"it has no {error}" if isinstance(error, KeyError) else error
         raise KernelamError(f"{place} is damaged: {said}") from None
 

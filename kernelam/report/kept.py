@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelam.errors import KernelamError
+from kernelam.files import is_name
 from kernelam.records import read_record
 from kernelam.report.experiments import Experiment, Run, check_result, whole
 from kernelam.scoring.alignment import ErrorCounts
@@ -14,6 +15,7 @@ from kernelam.scoring.wer import WerResult
 
 FORMAT = "kernelam results 1"
 HEAD = f'{{"format": "{FORMAT}"'
+LARGEST = 10**9  # number of words
 LEFT_OUT = ("command", "confusions", "files", "folder", "tuned_on")  # what only the directory itself needs
 
 
@@ -58,10 +60,19 @@ def _stripped(value: Any) -> Any:
     return [_stripped(one) for one in value] if isinstance(value, list | tuple) else value
 
 
+def error_counts(rows: dict[str, list[int]]) -> dict[str, ErrorCounts]:
+    """By utterance, what `astuple` made of them."""
+    for utt, counts in rows.items():
+        if not all(type(count) is int and 0 <= count < LARGEST for count in counts):
+            raise ValueError(f"{counts} are no counts of errors in {utt}")
+    return {utt: ErrorCounts(*counts) for utt, counts in rows.items()}
+
+
 def _run(path: Path, name: str, identity: tuple[str, list[Any]], utterances: dict[str, list[int]], **told: Any) -> Run:
     key, seeds = identity
-    found = {utt: ErrorCounts(*map(int, counts)) for utt, counts in utterances.items()}
-    words = WerResult(found, alternatives=told["test"].get("rule") == "sclite")
+    words = WerResult(error_counts(utterances), alternatives=told["test"].get("rule") == "sclite")
+    if not is_name(name):  # its folder is not looked for elsewhere
+        raise ValueError(f"{name!r} is no name of a run")
     if not utterances:
         raise ValueError(f"{name} has no utterances")
     run = Run(path / name, identity=(str(key), list(seeds)), words=words, kept=True, **told)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
@@ -57,6 +58,8 @@ def _read_ctm(path: Path) -> dict[str, list[Phone]]:
         try:
             utt, _, start, length, name = fields[:5]
             begin, duration = float(start) / FRAME_SHIFT, float(length) / FRAME_SHIFT
+            if not (0 <= begin < inf and 0 <= duration < inf):
+                raise ValueError
         except ValueError:
             raise KernelamError(
                 f"{path}, line {number}: not an utterance, a channel, a start, a length and a phone: {line.strip()!r}"

@@ -35,8 +35,8 @@ _REFERENCE = "scoring_kaldi/test_filt.txt"
 _BEST = "scoring_kaldi/best_wer"
 _RESULT = "scoring_kaldi/result.json"
 _RULES = {"kaldi": (count_errors, align), "sclite": (count_networks, align_networks)}
-_PARTS = r"((?:_\d+)*)"
-_WEIGHTS = rf"(\d+)_(-?\d+(?:\.\d+)?){_PARTS}"
+_PARTS = r"((?:_\d{1,9})*)"
+_WEIGHTS = rf"(\d{{1,9}})_(-?\d{{1,9}}(?:\.\d+)?){_PARTS}"
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,12 @@ def read_scored(directory: str | Path) -> WerResult:
     directory = Path(directory)
     hyps = read_transcripts(directory / _hypotheses(read_weights(directory)))
     rule = read_result(directory).get("rule", "kaldi") if (directory / _RESULT).exists() else "kaldi"
-    return compute_wer(read_transcripts(directory / _REFERENCE), hyps, count=_RULES[rule][0])
+    if not isinstance(rule, str) or rule not in _RULES:
+        raise KernelamError(f"{directory / _RESULT} is damaged: there is no rule {rule!r} of scoring")
+    try:
+        return compute_wer(read_transcripts(directory / _REFERENCE), hyps, count=_RULES[rule][0])
+    except KernelamError as error:
+        raise KernelamError(f"{directory}/scoring_kaldi is damaged: {error}") from None
 
 
 def _hypotheses(weights: Weights) -> str:

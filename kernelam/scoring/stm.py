@@ -97,7 +97,10 @@ def read_ctm(path: str | Path) -> dict[Channel, list[Timed]]:
         if line.strip() and not line.startswith(";;"):
             try:
                 recording, channel, begin, duration, word, *_ = line.split()
-                found[recording, channel].append(Timed(float(begin), float(duration), word))
+                timed = Timed(float(begin), float(duration), word)
+                if not (math.isfinite(timed.begin) and 0 <= timed.duration < math.inf):
+                    raise ValueError
+                found[recording, channel].append(timed)
             except ValueError:
                 raise KernelamError(
                     f"{path}, line {number}: expected 'recording channel begin duration word', found '{line}'"
@@ -110,6 +113,7 @@ class Stm:
 
     def __init__(self, path: str | Path, glm: str | Path | None = None) -> None:
         self._path = path
+        self._where = f"{path} after the rules of {glm}" if glm else str(path)
         self._ref, self._hyp = (Rules(glm, side) if glm else None for side in ("ref", "hyp"))
         self._channels: dict[Channel, list[Reference]] = defaultdict(list)
         for one in read_stm(path):
@@ -117,6 +121,7 @@ class Stm:
         scored = [one for some in self._channels.values() for one in some if not one.ignored]
         self.refs = {one.name: (self._ref(one.text) if self._ref else one.text).split() for one in scored}
         self.utt2spk = {one.name: one.who for one in scored}
+        self._check(self.refs)
         if len(self.refs) < len(scored):
             raise KernelamError(f"{path} has two segments of the same speaker and the same times")
 
@@ -132,7 +137,16 @@ class Stm:
                     place += 1
                 if not segments[place].ignored:
                     hyps[segments[place].name] += tokens
+        self._check(hyps)
         return hyps
+
+    def _check(self, texts: Mapping[str, Sequence[str]]) -> None:
+        """Rules may leave braces that do not match."""
+        for name, words in texts.items():
+            try:
+                network(words)
+            except KernelamError as error:
+                raise KernelamError(f"{self._where}, segment {name}: {error}") from None
 
     def _mapped(self, words: Iterable[Timed]) -> Iterator[tuple[float, list[str]]]:
         """Middle and tokens; the parts of a word that a rule divides are as long as each other."""

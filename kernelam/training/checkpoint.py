@@ -1,7 +1,6 @@
 """The state of training after an epoch, in one file; beside it is the one before, for when it is damaged."""
 
 import hashlib
-import json
 import time
 from pathlib import Path
 from typing import Any
@@ -9,19 +8,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from kernelam import records
 from kernelam.errors import KernelamError
-from kernelam.files import replacing
 from kernelam.models.arrays import read_arrays, write_arrays
 from kernelam.progress import say
 from kernelam.ranks import current, is_first
-from kernelam.records import read_record
 
 
 def write(path: Path, tensors: dict[str, Tensor], about: dict[str, Any], fingerprint: str) -> None:
     """Of processes that train together, the first writes, and none goes on before."""
     if is_first():
         plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-        told = {**about, "fingerprint": fingerprint, "digest": _digest(plain)}
+        told = {**about, "fingerprint": fingerprint}
+        told["digest"] = _digest(plain, told)
         write_arrays(path, plain, told, previous(path))
     current().wait()
 
@@ -55,13 +54,13 @@ def read(path: Path, fingerprint: str) -> tuple[dict[str, Tensor], dict[str, Any
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     tensors, about = read_arrays(path)
-    if about.pop("digest", None) != _digest(tensors):
+    if about.pop("digest", None) != _digest(tensors, about):
         raise KernelamError(f"{path} is damaged: its digest is not the one it was written with")
     return tensors, about
 
 
-def _digest(tensors: dict[str, Tensor]) -> str:
-    digest = hashlib.sha256()
+def _digest(tensors: dict[str, Tensor], about: dict[str, Any]) -> str:
+    digest = hashlib.sha256(records.digest(about).encode())
     for name in sorted(tensors):
         digest.update(f"{name} {tensors[name].dtype} {list(tensors[name].shape)}\n".encode())
         digest.update(tensors[name].flatten().view(torch.uint8).numpy().data)
@@ -76,18 +75,13 @@ class Clock:
         self._start = time.monotonic() - self._kept()
 
     def _kept(self) -> float:
-        try:
-            record = read_record(self.path, "no time was kept")
-            return float(record["seconds"]) if record["fingerprint"] == self.fingerprint else 0.0
-        except (KernelamError, KeyError, TypeError, ValueError):
-            return 0.0
+        record = records.recall(self.path)
+        return record["seconds"] if record and record["fingerprint"] == self.fingerprint else 0.0
 
     @property
     def seconds(self) -> float:
         return round(time.monotonic() - self._start, 2)
 
     def keep(self) -> None:
-        if not is_first():
-            return
-        with replacing(self.path, "w") as stream:
-            json.dump({"fingerprint": self.fingerprint, "seconds": self.seconds}, stream)
+        if is_first():
+            records.keep(self.path, {"fingerprint": self.fingerprint, "seconds": self.seconds})

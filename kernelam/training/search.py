@@ -1,6 +1,5 @@
 """The small grids of the papers: each of some configurations is tried on some frames and judged on heldout ones."""
 
-import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -8,13 +7,12 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kernelam import records
 from kernelam.errors import KernelamError
-from kernelam.files import replacing
 from kernelam.frames.batches import Batches
 from kernelam.models.posterior import GradientModel
 from kernelam.progress import say, warn
 from kernelam.ranks import is_first
-from kernelam.records import read_record
 from kernelam.training.checkpoint import Clock
 from kernelam.training.metrics import evaluate
 from kernelam.training.trainer import TrainingOptions, describe, jsonable, one_pass, optimiser_of
@@ -35,6 +33,10 @@ class Found:
 
     untrained: dict[str, float] = field(default_factory=dict)
     trials: list[dict[str, Any]] = field(default_factory=list)
+
+    def keep(self, path: Path, fingerprint: str) -> None:
+        """For a search that goes on after this one was killed."""
+        records.keep(path, {"fingerprint": fingerprint, **asdict(self)})
 
     def has(self, chosen: dict[str, float]) -> bool:
         return any(chosen.items() <= row.items() for row in self.trials)
@@ -59,7 +61,7 @@ def search(
     if not several:
         return Found(trials=[{**{name: value for name, (value,) in axes.items()}, "frames": 0}])
     path = folder / "search.json"
-    found = _known(path, fingerprint)
+    found = known(path, fingerprint)
     for value in variants.values:
         missing = [chosen for chosen in _configurations(variants, value, options) if not found.has(chosen)]
         model = build(value) if missing else None
@@ -69,8 +71,7 @@ def search(
             found.untrained = found.untrained or evaluate(model, heldout, options.metric)
             found.trials.append(_trial(model, train, heldout, options, chosen, several))
             if is_first():
-                with replacing(path, "w") as stream:
-                    json.dump({"fingerprint": fingerprint, **asdict(found)}, stream)
+                found.keep(path, fingerprint)
             clock.keep()
     found.trials.sort(key=lambda row: math.inf if row[options.metric] is None else row[options.metric])
     _check(found, options)
@@ -89,14 +90,12 @@ def _configurations(variants: Variants, value: float, options: TrainingOptions) 
     return (dict(zip(axes, values, strict=True)) for values in product(*axes.values()))
 
 
-def _known(path: Path, fingerprint: str) -> Found:
-    try:
-        record = read_record(path, "nothing was tried")
-        if record.pop("fingerprint") == fingerprint:
-            return Found(**record)
-    except (KernelamError, KeyError, TypeError):
-        pass
-    return Found()
+def known(path: Path, fingerprint: str) -> Found:
+    """What an earlier search of the run that `fingerprint` names has kept."""
+    record = records.recall(path)
+    if record is None or record.pop("fingerprint") != fingerprint:
+        return Found()
+    return Found(**record)
 
 
 def _trial(

@@ -33,6 +33,7 @@ def grow_model(
         raise KernelamError(f"--central-position {context[1]} is not in a window of {context[0]} phones")
     language, old = Lang(lang), TransitionModel.load(ali / "final.mdl")
     check_phones(lang / "phones.txt", ali / "phones.txt")
+    language.check_states(old.topology)
     frames, alignments = FrameStore(folder / "frames"), read_alignment_dir(ali)
     aligned_ids(frames, alignments, old)  # checks them
     stats = accumulate_stats(frames, alignments, old, *context, language.phone_list("context_indep"))

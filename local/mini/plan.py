@@ -45,7 +45,7 @@ def read_speakers(path: str | Path) -> list[Speaker]:
         fields = line.split()
         if not fields or fields[0].startswith("#"):
             continue
-        if len(fields) != 6 or not all(field.isdigit() for field in fields[3:]):
+        if len(fields) != 6 or not all(field.isascii() and field.isdigit() for field in fields[3:]):
             raise KernelamError(f"{where}: expected 'set speaker variant pitch rate range', found '{line}'")
         set_, name, variant = fields[:3]
         if set_ not in UTTERANCES:

@@ -2,14 +2,19 @@
 
 import gzip
 import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
 from kernelam.errors import KernelamError
 
 UBYTE = 8  # the type of what MNIST stores
-LARGEST = 1 << 31
+LARGEST = 1 << 31  # bytes of a file, unpacked
+CHUNK = 1 << 20
 CIFAR_ROW = 1 + 3 * 32 * 32
 
 
@@ -22,36 +27,49 @@ def find(folder: Path, name: str) -> Path:
     raise KernelamError(f"no such file {folder / name} (nor gzipped)")
 
 
-def _read(path: Path) -> bytes:
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """The contents of a file, unpacked if need be; what is wrong with it is a sentence."""
     try:
-        data = path.read_bytes()
-        if data[:2] != b"\x1f\x8b":
-            return data
-        with gzip.open(path) as stream:
-            data = stream.read(LARGEST + 1)
-    except OSError as error:
-        raise KernelamError(f"cannot read {path}: {error.strerror or error}") from error
+        with open(path, "rb") as file:
+            if file.read(2) == b"\x1f\x8b":
+                file.seek(0)
+                with gzip.open(file) as stream:
+                    yield stream  # type: ignore[misc]
+            else:
+                file.seek(0)
+                yield file
+    except (OSError, zlib.error) as error:
+        raise KernelamError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
     except EOFError as error:
         raise KernelamError(f"{path} is cut short: {error}") from error
-    if len(data) > LARGEST:
-        raise KernelamError(f"{path} holds more than 2 GiB")
-    return data
+
+
+def _taken(stream: BinaryIO, most: int) -> bytes:
+    """So many bytes, or what there is; memory is taken for those alone."""
+    data = bytearray()
+    while len(data) < most and (part := stream.read(min(most - len(data), CHUNK))):
+        data += part
+    return bytes(data)
 
 
 def read_idx(path: Path, axes: int) -> np.ndarray:
     """The array of bytes with so many axes that an idx file holds: 0, 0, the type, the number of axes, then their
     lengths as big-endian 32-bit numbers, then the bytes."""
-    data = _read(path)
-    if len(data) < 4 + 4 * axes or data[:4] != bytes((0, 0, UBYTE, axes)):
-        raise KernelamError(
-            f"{path} is no idx file of bytes with {axes} axes: it begins with {data[:4].hex(' ') or 'nothing'}, not"
-            f" {bytes((0, 0, UBYTE, axes)).hex(' ')}"
-        )
-    shape = struct.unpack(f">{axes}I", data[4 : 4 + 4 * axes])
-    needed, found = int(np.prod(shape, dtype=object)), len(data) - 4 - 4 * axes
-    if needed != found:
+    with _opened(path) as stream:
+        head = stream.read(4 + 4 * axes)
+        if len(head) < 4 + 4 * axes or head[:4] != bytes((0, 0, UBYTE, axes)):
+            raise KernelamError(
+                f"{path} is no idx file of bytes with {axes} axes: it begins with {head[:4].hex(' ') or 'nothing'}, not"
+                f" {bytes((0, 0, UBYTE, axes)).hex(' ')}"
+            )
+        shape = struct.unpack(f">{axes}I", head[4:])
+        needed = int(np.prod(shape, dtype=object))
+        data = _taken(stream, min(needed, LARGEST) + 1)
+    if len(data) != needed:
+        found = "more" if len(data) > needed else len(data)
         raise KernelamError(f"{path} says that it has {needed} bytes of {' × '.join(map(str, shape))}, and has {found}")
-    return np.frombuffer(data, np.uint8, offset=4 + 4 * axes).reshape(shape)
+    return np.frombuffer(data, np.uint8).reshape(shape)
 
 
 def read_mnist(folder: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
@@ -68,7 +86,8 @@ def read_mnist(folder: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
 
 def read_cifar(path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Images, n × 3072 from 0 to 1, colour after colour, and their classes, of a batch of the binary version."""
-    data = np.frombuffer(_read(path), np.uint8)
+    with _opened(path) as stream:
+        data = np.frombuffer(_taken(stream, LARGEST), np.uint8)
     if not len(data) or len(data) % CIFAR_ROW:
         raise KernelamError(f"{path} is no binary batch of CIFAR-10: {len(data)} bytes are no multiple of {CIFAR_ROW}")
     rows = data.reshape(-1, CIFAR_ROW)

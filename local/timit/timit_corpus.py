@@ -18,7 +18,7 @@ from kernelam.corpora import found_instead
 from kernelam.errors import KernelamError
 from kernelam.files import replacing
 from kernelam.kaldi.datawrite import Spoken, write_data_dir
-from kernelam.kaldi.tables import lines
+from kernelam.kaldi.tables import lines, whole_number
 from kernelam.progress import say, warn
 
 HERE = Path(__file__).resolve().parent
@@ -54,11 +54,12 @@ class PhoneMap:
         """First sample, sample after the last, and unit of each phone of a .phn file."""
         result, before = [], 0
         for number, line in enumerate(lines(path), 1):
-            fields = line.split()
             where = f"{path}, line {number}"
-            if len(fields) != 3 or not (fields[0].isdecimal() and fields[1].isdecimal()):
-                raise KernelamError(f"{where}: expected two sample numbers and a phone, found '{line}'")
-            begin, end, phone = int(fields[0]), int(fields[1]), fields[2].lower()
+            try:
+                first, last, name = line.split()
+                begin, end, phone = whole_number(first), whole_number(last), name.lower()
+            except ValueError:
+                raise KernelamError(f"{where}: expected two sample numbers and a phone, found '{line}'") from None
             if not before <= begin < end:
                 raise KernelamError(f"{where}: a phone from {begin} to {end} after one that ends at {before}")
             if phone not in self._unit:

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from kernelam.decoding.lattice import best_path, path_alignment, path_words, pruned
-from kernelam.frames.store import FrameStore
 from kernelam.frontend import cmvn
 from kernelam.frontend.pipeline import Pipeline
 from kernelam.frontend.transforms import read_transforms
@@ -34,12 +33,13 @@ PHONES = (1, 2, 3)
 class Format:
     """`make` writes a sound file under a folder and returns its path; `use` reads it and works with what it read.
 
-    `named` is what an error must name, if not the file.
+    `named` is what an error must name, if not the file. Copies of a `text` are also damaged as editors do it.
     """
 
     make: Callable[[Path], Path]
     use: Callable[[Path], None]
     named: str = ""
+    text: bool = False
 
 
 def put(name: str, data: bytes) -> Callable[[Path], Path]:
@@ -276,54 +276,7 @@ def use_lattices(path: Path) -> None:
         write_lattice(io.BytesIO(), "utt", pruned(found, 0.1, 8.0))
 
 
-# Our own
-
-
-def use_store(path: Path) -> None:
-    store = FrameStore(path.parent)
-    assert sum(len(store[utt]) for utt in store.utts) == len(store)
-    assert store.labels is None or np.bincount(store.labels[store.labels < 1000]).sum() <= len(store)
-
-
-def make_store(name: str) -> Callable[[Path], Path]:
-    def make(folder: Path) -> Path:
-        feats = {f"utt{i}": np.ones((5 + i, 3), np.float32) for i in range(3)}
-        FrameStore.build(folder / "frames", feats.items(), {utt: np.arange(len(x)) for utt, x in feats.items()})
-        return folder / "frames" / name
-
-    return make
-
-
-def make_model(name: str) -> Callable[[Path], Path]:
-    def make(folder: Path) -> Path:
-        import torch
-
-        from kernelam.kernels.gaussian import Gaussian
-        from kernelam.models.directory import save_model
-        from kernelam.models.posterior import Inputs
-        from kernelam.models.softmax import KernelSoftmax
-
-        inputs = Inputs((1, 1), np.zeros(3, np.float32), np.ones(3, np.float32))
-        kernel = Gaussian(1.5)
-        counts = np.arange(1.0, 6.0)
-        features = kernel.feature_map(9, 16, 1)
-        model = KernelSoftmax(kernel, features, 2, Pipeline(), inputs, counts, torch.device("cpu"))
-        model.initialise(seed=1)
-        (folder / "exp").mkdir()
-        save_model(folder / "exp", model, {})
-        return folder / "exp" / name
-
-    return make
-
-
-def use_model(path: Path) -> None:
-    from kernelam.models import load_model
-
-    model = load_model(path.parent)
-    assert np.isfinite(model.log_likelihoods(np.ones((4, 3), np.float32))).all()
-
-
-FORMATS = {
+EXCHANGED = {
     "float archive": Format(put("feats.ark", archive(encoded(MATRIX.astype(np.float32)), encoded(MATRIX))), use_ark),
     "double archive": Format(put("feats.ark", archive(encoded(MATRIX), encoded(MATRIX))), use_ark),
     "CM archive": Format(put("feats.ark", archive(encoded(MATRIX, True), encoded(MATRIX, True))), use_ark),
@@ -356,12 +309,6 @@ FORMATS = {
     "lattices": Format(put("lat.1", lattices(compact=False)), use_lattices),
     "compact lattices": Format(put("lat.1", lattices(compact=True)), use_lattices),
     "lattices in text": Format(put("lat.1", lattices(compact=True, binary=False)), use_lattices),
-    "model arrays": Format(make_model("model.safetensors"), use_model),
-    "model description": Format(make_model("model.json"), use_model),
-    "frame store": Format(make_store("store.json"), use_store, "frames"),
-    "frame offsets": Format(make_store("offsets.i64"), use_store, "frames"),
-    "frame features": Format(make_store("features.f32"), use_store),
-    "frame labels": Format(make_store("labels.i32"), use_store),
 }
 
 KALDI = {

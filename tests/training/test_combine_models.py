@@ -301,11 +301,15 @@ def other_data(place: Path) -> None:
         write_model(place / name, 3, dim=DIM + 1)
 
 
-def not_finite(place: Path) -> None:
+def not_finite(place: Path, name: str = "b1", value: float = torch.nan) -> None:
     write_model(place / "c", 3)
     model = load_model(place / "c")
-    model.parameters["b1"].data.fill_(torch.nan)
+    model.parameters[name].data.fill_(value)
     save_model(place / "c", model, {}, sorted((place / "c/source").iterdir()))
+
+
+def too_large(place: Path) -> None:
+    not_finite(place, "W1", 3e38)
 
 
 def backwards(place: Path) -> None:
@@ -341,7 +345,8 @@ def nothing(place: Path) -> None:
         (other_matrix, "{x}/a and {x}/c do not go together, they differ in final.mat"),
         (other_dimension, "{x}/a and {x}/c do not go together, they differ in the number of features a frame: 3 and 4"),
         (other_data, "{x}/data/feats.scp gives 3 features a frame, deltas included, the combination model takes 4"),
-        (not_finite, "the cross-entropy of {x}/c on {x}/data is not finite"),
+        (not_finite, "{x}/c holds no whole model: ValueError('b1 has numbers that are not finite')"),
+        (too_large, "the cross-entropy of {x}/c on {x}/data is not finite"),
         (backwards, "on {x}/data with {x}/ali none of the models is better than a guess"),
         (half_trained, "no such file {x}/c/model.json"),
         (nothing, "{x}/c"),

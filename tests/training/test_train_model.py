@@ -1,6 +1,5 @@
 """The command from data directories to a model directory: what is refused first, and what is left behind."""
 
-import json
 import multiprocessing
 import os
 import shlex
@@ -14,6 +13,7 @@ import torch
 from click.testing import CliRunner
 from test_combine_models import DIM, write_data, write_states
 
+from kernelam import records
 from kernelam.cli.train import command
 from kernelam.errors import KernelamError
 from kernelam.frames.store import FrameStore
@@ -157,8 +157,7 @@ def test_seconds_of_a_training_that_was_killed_are_in_the_cost(made, tmp_path, m
         patch.setattr(acoustic, "fit", killed)
         with pytest.raises(AssertionError):
             train(made, folder, "--selection 3")
-    kept = json.loads((folder / "seconds.json").read_text())
-    (folder / "seconds.json").write_text(json.dumps(kept | {"seconds": 1000.0}))
+    records.keep(folder / "seconds.json", (records.recall(folder / "seconds.json") or {}) | {"seconds": 1000.0})
     train(made, folder, "--selection 3")
     assert 1000.0 <= describe(folder)["training"]["seconds"] < 1100.0
 
