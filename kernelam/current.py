@@ -69,7 +69,7 @@ def run_once(inputs: Sequence[Path], outputs: Sequence[Path], command: Sequence[
     record = RECORDS / (re.sub(r"[^\w.-]", "_", str(outputs[0])) + ".json")
     told = {"inputs": digests.tree(inputs), "command": _essence(command)}
     made = _read(record)
-    if not force and made.get("told") == told and all(_same(digests, *item) for item in made["outputs"].items()):
+    if not force and made.get("told") == told and _are_made(digests, made["outputs"], outputs):
         digests.save()
         say(f"{' '.join(map(str, outputs))}: current")
         return
@@ -100,6 +100,12 @@ def _read(record: Path) -> dict:
     except KernelamError:
         return {}
     return made if isinstance(made.get("outputs"), dict) else {}
+
+
+def _are_made(digests: Digests, made: dict[str, str], outputs: Sequence[Path]) -> bool:
+    """Whether all that was made is as it was, and something of each of `outputs` that is there was made."""
+    told = all(any(Path(name).is_relative_to(path) for name in made) for path in outputs if any(files_under(path)))
+    return told and all(_same(digests, *item) for item in made.items())
 
 
 def _same(digests: Digests, path: str, digest: str) -> bool:

@@ -1,8 +1,12 @@
 """`kernelam once`: what is redone, and what is not."""
 
+import contextlib
+import json
 from pathlib import Path
 
 import pytest
+
+from kernelam.current import run_once
 
 COUNT = 'echo run >> runs; cat "$0" > out; echo made >> out'
 
@@ -72,3 +76,16 @@ def test_force_and_missing_things(kernelam, once, tmp_path):
     assert "nowhere, which bash reads, is not there: run the stage that makes it" in done.stderr
     done = kernelam("once", "--out", "never", *words, cwd=tmp_path)
     assert "did not make never" in done.stderr
+
+
+def test_a_record_that_names_no_output_or_another_file_is_not_believed(once):
+    assert once() == 1
+    (record,) = (path for path in (once.folder / ".once").glob("*.json") if path.name != "digests.json")
+    told = json.loads(record.read_text())
+    record.write_text(json.dumps({**told, "outputs": {}}))
+    assert once() == 2
+    (once.folder / "dear").write_text("kept")
+    record.write_text(json.dumps({**told, "outputs": {"out": "", "dear": "", "out/../dear": ""}}))
+    with contextlib.chdir(once.folder):
+        run_once([Path("in")], [Path("out")], ["touch", "out"], force=True)
+    assert (once.folder / "dear").read_text() == "kept"

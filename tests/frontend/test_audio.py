@@ -1,4 +1,5 @@
 import io
+import resource
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -125,6 +126,25 @@ def test_bad_sound(make_data: MakeData, tmp_path: Path) -> None:
             list(utterances(data))
         assert sentence in str(error.value), place
         assert f"{data}/wav.scp, u: {place.format(sound=sound)}" in str(error.value)
+
+
+def test_a_length_that_a_header_promises_takes_no_memory(make_data: MakeData, tmp_path: Path) -> None:
+    """FLAC has 36 bits for the number of samples, 21 bytes from the beginning."""
+    soundfile.write(tmp_path / "sound/b.flac", tone(), 16000)
+    content = bytearray((tmp_path / "sound/b.flac").read_bytes())
+    content[21] |= 0x0F
+    (tmp_path / "sound/b.flac").write_bytes(content)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(KernelamError, match=r"wav\.scp, u: .*b\.flac cannot be read as sound"):
+        list(utterances(make_data({"u": "{sound}/b.flac"})))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 256 << 10  # kB
+
+
+@pytest.mark.parametrize("rate", [1, 2**31 - 1])
+def test_a_rate_that_no_sound_has(make_data: MakeData, tmp_path: Path, rate: int) -> None:
+    soundfile.write(tmp_path / "sound/b.wav", tone(), rate)
+    with pytest.raises(KernelamError, match=rf"wav\.scp, u: .* is sampled at {rate} Hz, which is no rate of sound"):
+        list(utterances(make_data({"u": "{sound}/b.wav"}), rate=16000, resample=True))
 
 
 def test_another_rate(make_data: MakeData) -> None:

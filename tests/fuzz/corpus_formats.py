@@ -49,6 +49,7 @@ TABLES = {
     "feats.scp": "",
     "cmvn.scp": "",
 }
+FIXED = ("utt2spk", "text", "segments", "wav.scp")
 READ = [name for name in TABLES if name != "spk2utt"]  # which is made of utt2spk where it is not checked
 
 
@@ -206,7 +207,7 @@ CIFAR = b"".join(bytes((label,)) + RNG.integers(0, 256, 3072).astype(np.uint8).t
 CORPUS = {
     **{f"{name} of a data directory": Format(make_data(name), use_data, "data/", text=True) for name in TABLES},
     **{f"{name}, not validated": Format(make_data(name), use_unchecked, "data/", text=True) for name in READ},
-    **{f"{name}, fixed": Format(make_data(name), use_fixed, "data", text=True) for name in READ},
+    **{f"{name}, fixed": Format(make_data(name), use_fixed, "data", text=True) for name in FIXED},
     "places of features": Format(make_data("feats.scp"), use_feats, text=True),
     "map of tokens": Format(put("map.txt", b"a x\nb y\nsil\n"), use_map, text=True),
     "RIFF": Format(put("sound.wav", sound("WAV", "PCM_16")), use_sound, "sound"),

@@ -116,6 +116,27 @@ def test_reader(lang: Lang) -> None:
         Lang(lang.directory / "none")
 
 
+@pytest.mark.parametrize("name", ["sets", "roots"])
+@pytest.mark.parametrize(
+    ("last", "sentence"),
+    [
+        ("", "lacks the phone 5, which the topology has"),
+        ("99\n", r"has 99, the number of no phone of .*phones\.txt"),
+        ("4\n", "lacks the phone 5"),
+        ("5 4\n", "has a phone twice"),
+        ("²\n", "does not hold integers only"),
+    ],
+)
+def test_phones_that_share_states(lang: Lang, name: str, last: str, sentence: str) -> None:
+    """`last` is what stands for the last phone, 5."""
+    lang.check_states(lang.topology)
+    path = lang.directory / f"phones/{name}.int"
+    *others, line = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(others) + (line.removesuffix("5\n") + last if last else ""))
+    with pytest.raises(KernelamError, match=f"{name}\\.int {sentence}"):
+        lang.check_states(lang.topology)
+
+
 def test_damaged_l_is_a_sentence(lang: Lang) -> None:
     path = lang.directory / "L.fst"
     data = path.read_bytes()
