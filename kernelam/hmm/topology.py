@@ -239,7 +239,8 @@ def _read_text_states(reader: KaldiReader) -> list[State]:
             elif token == "<SelfLoopPdfClass>":
                 classes[1] = reader.integer("pdf class")
             elif token == "<Transition>":
-                transitions.append((reader.integer(), float(np.float32(reader.real()))))
+                with np.errstate(over="ignore"):  # probabilities are checked when all is read
+                    transitions.append((reader.integer(), float(np.float32(reader.real()))))
             else:
                 reader.fail(f"{token[:40]!r} in a state")
         states.append(State(classes[0], classes[1], tuple(transitions)))
