@@ -5,7 +5,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
-from signal import Signals
+from signal import SIGTERM, Signals
 
 from kernelam.errors import KernelamError
 
@@ -41,9 +41,11 @@ def launch(processes: int, command: Sequence[str], threads: int | None = None) -
         try:
             elastic_launch(config, sys.executable)("-m", "kernelam", *command)
         except ChildFailedError as error:
-            rank, failure = error.get_first_failure()
-            if failure.exitcode < 0:
-                name = Signals(-failure.exitcode).name
-                raise Lost(f"process {rank + 1} of {processes} was ended by {name}") from None
-            return failure.exitcode
+            codes = {rank: failure.exitcode for rank, failure in error.failures.items()}
+            said = [code for code in codes.values() if code > 0]
+            for rank, code in codes.items():
+                # whoever lost contact to it may have ended first; and the others are ended by SIGTERM
+                if code < 0 and (code != -SIGTERM or not said):
+                    raise Lost(f"process {rank + 1} of {processes} was ended by {Signals(-code).name}") from None
+            return said[0]
     return 0

@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import re
 import signal
 import sys
 import time
@@ -100,6 +101,8 @@ def main() -> NoReturn:
     except (KeyboardInterrupt, click.Abort):
         _fail("kernelam: interrupted", debug)
     except Exception as error:
+        if world() > 1 and re.search("gloo|NCCL", str(error)):
+            _fail(f"{_command()}: another process, with which this one works, is gone", debug)
         _fail(f"kernelam: internal error, please report it ({type(error).__name__}: {error})", True)
     sys.exit(0)
 
