@@ -119,7 +119,7 @@ class Ranks:
 
     def same(self, tensor: Any) -> Any:
         """What the first process has, in place: where machines differ, so does the rounding of what all computed."""
-        if world() > 1 and self is not ALONE:
+        if self is not ALONE:
             import torch.distributed as dist
 
             dist.broadcast(tensor, 0)
@@ -127,7 +127,7 @@ class Ranks:
 
     def wait(self) -> None:
         """Until all are here."""
-        if world() > 1 and self is not ALONE:
+        if self is not ALONE:
             import torch.distributed as dist
 
             dist.barrier()

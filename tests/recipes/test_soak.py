@@ -15,6 +15,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from test_toy import descendants
 from toy_corpus import write_corpus
 
 from kernelam.training.checkpoint import previous
@@ -74,19 +75,6 @@ def outcome(folder: Path) -> dict[str, bytes]:
     assert len(files) > 40
     found = {str(path.relative_to(folder)): path.read_bytes() for path in files}
     shutil.rmtree(kernel)
-    return found
-
-
-def descendants(pid: int) -> list[int]:
-    """A process and all that it started, directly or not."""
-    children: dict[int, list[int]] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            fields = stat.read_text().rpartition(")")[2].split()
-            children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
-    found = [pid]
-    for one in found:
-        found += children.get(one, [])
     return found
 
 
