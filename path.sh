@@ -55,18 +55,29 @@ _kernelam_has() {  # _kernelam_has TEXT LINES: does TEXT have every one of the l
     done <<< "$2"
 }
 
-_kernelam_active_serves() {
-    local lacking
+_kernelam_serves() {  # _kernelam_serves ENVIRONMENT: has it what is required? `lacking` is what it has not
     lacking=$(cd "$root" && "$1/bin/python" -P kernelam/requirements.py pyproject.toml "${files[@]}" 2>&1) && return
     _kernelam_new_enough "$1/bin/python" || lacking="Python 3.11 or later"
-    _kernelam_say "the active environment $1 lacks ${lacking##*$'\n'}; using $root/.venv"
+    lacking=${lacking##*$'\n'}
+    return 1
+}
+
+_kernelam_active_serves() {
+    local lacking
+    _kernelam_serves "$1" && return
+    _kernelam_say "the active environment $1 lacks $lacking; using $root/.venv"
     return 1
 }
 
 _kernelam_new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' > /dev/null 2>&1; }
 
 _kernelam_venv() {  # .venv/ready lists the sums of the files that were installed whole
-    local wanted=$1$'\n'${sums%$'\n'*}  # all but pyproject.toml
+    local lacking wanted=$1$'\n'${sums%$'\n'*}  # all but pyproject.toml
+    if [[ -L $1 ]]; then  # an environment that is not ours to change
+        _kernelam_serves "$1" && return
+        _kernelam_say "$1 is a link to $(readlink -f "$1"), which lacks $lacking; install it there, or remove the link"
+        return 1
+    fi
     _kernelam_is_ready "$1" && return
     if [[ ! -w $root ]]; then
         _kernelam_say "cannot write to $root, where .venv would be made; activate an environment that has the requirements"

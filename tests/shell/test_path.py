@@ -260,3 +260,22 @@ def test_active_environment_with_an_old_python_is_not(installed: tuple[Path, str
     run = bash(f". '{toolkit}/path.sh'; command -v python", VIRTUAL_ENV=str(tmp_path))
     assert run.stdout == f"{toolkit}/.venv/bin/python\n"
     assert "lacks Python 3.11 or later; using" in run.stderr
+
+
+def test_a_linked_environment_is_used_or_refused_but_never_changed(tmp_path: Path) -> None:
+    toolkit = make_toolkit(tmp_path / "toolkit", '"pytest>=8,<99"')
+    theirs = environment(tmp_path / "env")
+    (toolkit / ".venv").symlink_to(theirs)
+    run = bash(f". {toolkit}/path.sh; command -v python")
+    assert (run.stdout, run.stderr) == (f"{toolkit}/.venv/bin/python\n", "")
+
+    make_toolkit(tmp_path / "other")
+    (tmp_path / "other/.venv").symlink_to(theirs)
+    before = sorted(theirs.rglob("*"))
+    run = bash(f"set -e; . {tmp_path}/other/path.sh; echo went on")
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr == (
+        f"path.sh: {tmp_path}/other/.venv is a link to {theirs}, which lacks tiny==1.0;"
+        " install it there, or remove the link\n"
+    )
+    assert sorted(theirs.rglob("*")) == before
