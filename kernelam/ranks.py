@@ -5,6 +5,8 @@ to the same sums in the same order; the first one alone writes files and speaks.
 """
 
 import os
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,6 +36,19 @@ def beside() -> int:
 
 def is_first() -> bool:
     return number() == 0
+
+
+def end_with_starter() -> None:
+    """Let this process end soon after the one that has started it, however that ended: it would hold the folder that it
+    trains in against the next one that is started."""
+    starter = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == starter:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from kernelam import __version__
 from kernelam.cli.mistakes import sentence
 from kernelam.errors import KernelamError
 from kernelam.kaldi.pipes import forbid
-from kernelam.ranks import is_first, number, world
+from kernelam.ranks import end_with_starter, is_first, number, world
 
 COMMANDS = {
     "align": "Align transcripts with frames by a trained model.",
@@ -81,6 +81,9 @@ def main() -> NoReturn:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if hasattr(signal, "SIGXFSZ"):
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a file-size limit shall be an OSError, not a death
+    if world() > 1:
+        end_with_starter()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever waits for others would not come to raise an exception
     debug = "--debug" in takewhile(FLAGS.__contains__, sys.argv[1:])
     try:
         if world() > 1 and not " ".join([*_words(), ""]).startswith(SHARED):

@@ -1,18 +1,22 @@
 """Processes that share a model come to what one comes to, and one can go on where they were killed."""
 
 import json
+import logging
 import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from test_combine_models import write_data, write_states
 
+from kernelam import launch
+from kernelam.cli.together import command
 from kernelam.kaldi.ark import read_ark
 from kernelam.models.arrays import read_arrays
 from kernelam.training import checkpoint
@@ -30,10 +34,10 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def together(work: Path, processes: int, *words: str) -> "subprocess.Popen[str]":
+def together(work: Path, processes: int, *words: str, stderr: Any = subprocess.PIPE) -> "subprocess.Popen[str]":
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": str(processes)}
     command = [sys.executable, "-m", "kernelam", "together", str(processes), *words]
-    return subprocess.Popen(command, cwd=work, env=env, text=True, stderr=subprocess.PIPE, start_new_session=True)
+    return subprocess.Popen(command, cwd=work, env=env, text=True, stderr=stderr, start_new_session=True)
 
 
 def run(work: Path, processes: int, *words: str) -> str:
@@ -115,13 +119,55 @@ def test_a_lost_process_is_replaced_and_one_goes_on_where_two_were_killed(work):
     process = together(work, 2, *words, "killed")
     wait_for(work / "killed/checkpoint.previous.safetensors", process)
     os.killpg(process.pid, signal.SIGKILL)
-    for child in children(process):
-        os.kill(child, signal.SIGKILL)
     process.communicate(timeout=60)
-    time.sleep(1.0)  # the processes notice that the one that started them is gone
     said = run(work, 1, *words, "killed")
     assert "going on after epoch" in said
     assert_same_models(work / "whole", work / "killed")
+
+
+def test_processes_that_are_started_again_have_as_many_threads(monkeypatch):
+    seen: list[str] = []
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        monkeypatch.setenv(name, "8")
+    monkeypatch.setattr(logging, "disable", lambda level: None)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
+    started = lambda config, program: lambda *words: seen.append(os.environ["OMP_NUM_THREADS"])  # noqa: E731
+    monkeypatch.setattr("torch.distributed.launcher.api.elastic_launch", started)
+    assert [launch.launch(4, ["train"]), launch.launch(4, ["train"])] == [0, 0]
+    assert seen == ["2", "2"]
+
+
+@pytest.mark.parametrize(("word", "times"), [("train", 4), ("forward", 1)])
+def test_what_was_written_to_a_pipe_is_not_written_again(monkeypatch, word, times):
+    calls: list[int] = []
+
+    def lose(processes: int, command: tuple[str, ...]) -> int:
+        calls.append(processes)
+        raise launch.Lost("it is lost")
+
+    monkeypatch.setattr(launch, "launch", lose)
+    with pytest.raises(launch.Lost):
+        command.main(["2", word, "ark:-"], standalone_mode=False)
+    assert len(calls) == times
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_processes_end_with_the_one_that_started_them(work, tmp_path, number):
+    log = tmp_path / "log"
+    with open(log, "w") as stream:
+        process = together(work, 2, *KERNEL, "--max-epochs", "100000", *PLACES, f"ended.{number}", stderr=stream)
+    wait_for(work / f"ended.{number}/checkpoint.safetensors", process)
+    others = children(process)
+    assert len(others) == 2
+    process.send_signal(number)
+    assert process.wait(timeout=20) == (1 if number != signal.SIGKILL else -number)
+    deadline = time.monotonic() + 20.0
+    while any(Path(f"/proc/{other}").exists() for other in others):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    if number != signal.SIGKILL:
+        assert log.read_text().splitlines()[-1] == f"kernelam together: ended by {number.name}"
+    assert "Traceback" not in log.read_text()
 
 
 @pytest.mark.parametrize(
