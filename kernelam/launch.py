@@ -23,7 +23,7 @@ def launch(processes: int, command: Sequence[str], threads: int | None = None) -
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
     logging.disable(logging.ERROR)  # that a child has failed is told once, by us
-    share = max(1, torch.get_num_threads() // processes)  # asked of PyTorch: OMP_NUM_THREADS is not ours the second time
+    share = max(1, torch.get_num_threads() // processes)  # not of OMP_NUM_THREADS, which is ours the second time
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[name] = str(threads or share)
     with tempfile.TemporaryDirectory() as folder:

@@ -104,8 +104,9 @@ def main() -> NoReturn:
     except (KeyboardInterrupt, click.Abort):
         _fail("kernelam: interrupted", debug)
     except Exception as error:
-        if world() > 1 and re.search("gloo|NCCL", str(error)):
-            _fail(f"{_command()}: another process, with which this one works, is gone", debug)
+        if world() > 1 and (re.search("gloo|NCCL", str(error)) or type(error).__name__.startswith("Dist")):
+            why = KernelamError(str(error))  # in one line
+            _fail(f"{_command()}: another process, with which this one works, is gone ({why})", debug)
         _fail(f"kernelam: internal error, please report it ({type(error).__name__}: {error})", True)
     sys.exit(0)
 

@@ -133,6 +133,7 @@ def _train(
     setup = Setup(train, heldout, given.pipeline, packed.inputs, packed.counts, place, options, *run)
     model, epochs = _fit(setup, plan)
     seen, model = examine(model, heldout, packed.phones), model.whole()
+    current().wait()  # the first one removes the frames
     if not is_first():
         return
     about = {
@@ -283,7 +284,9 @@ def pack_frames(
     told = {"settings": settings, "options": options, "data": [store.digest for store in stores]}
     fingerprint = fingerprint_of(told)
     states = [*state_files(given), *([given.pipeline.lda] if given.pipeline.lda else [])]
-    if is_whole(given.folder, fingerprint, states):
+    whole = is_whole(given.folder, fingerprint, states)
+    current().check(f"{fingerprint} {whole}", given.folder)
+    if whole:
         say(f"{given.folder} holds the model of these data and settings already")
         return None
     train, heldout = (Batches(store, inputs.context, inputs.mean, inputs.scale, place) for store in stores)
@@ -310,7 +313,15 @@ def pack_sets(given: TrainingInput, transitions: TransitionModel) -> tuple[list[
 
 
 def pack(data: Path, ali: Path, transitions: TransitionModel, pipeline: Pipeline, folder: Path) -> FrameStore:
-    """The frame store of the utterances of `data` that are aligned in `ali`; the others are counted and named."""
+    """The frame store of the utterances of `data` that are aligned in `ali`; the others are counted and named. Of
+    processes that train together the first one builds it, and has the alignments in memory meanwhile."""
+    if is_first():
+        _build_store(data, ali, transitions, pipeline, folder)
+    current().wait()
+    return FrameStore(folder)
+
+
+def _build_store(data: Path, ali: Path, transitions: TransitionModel, pipeline: Pipeline, folder: Path) -> None:
     features, alignments = pipeline.open(data, ali if pipeline.fmllr else None), read_alignment_dir(ali)
     for utt, alignment in alignments.items():
         transitions.check_ids(alignment, f"{ali}, utterance {utt}")
@@ -331,10 +342,7 @@ def pack(data: Path, ali: Path, transitions: TransitionModel, pipeline: Pipeline
                 )
             yield utt, matrix
 
-    if is_first():
-        FrameStore.build(folder, frames(), labels)
-    current().wait()
-    return FrameStore(folder)
+    FrameStore.build(folder, frames(), labels)
 
 
 def fit_inputs(store: FrameStore, context: tuple[int, int], scaling: str = "each") -> Inputs:

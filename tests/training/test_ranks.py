@@ -4,21 +4,26 @@ import json
 import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import torch.distributed as dist
 from test_combine_models import write_data, write_states
 
 from kernelam import launch
 from kernelam.cli.together import command
+from kernelam.errors import KernelamError
 from kernelam.kaldi.ark import read_ark
 from kernelam.models.arrays import read_arrays
+from kernelam.ranks import current, joined
 from kernelam.training import checkpoint
 
 PLACES = ("made/data", "made/data", "made/lang", "made/ali", "made/ali")
@@ -198,6 +203,69 @@ def test_other_commands_are_for_one_process(work):
         "kernelam: one process does this; several share train kernel, train dnn, forward"
     ]
     assert process.returncode == 1
+
+
+def apart(program: str, words: list[list[str]]) -> list[str]:
+    """The last lines that processes say which were started as on as many machines, each with words of its own."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        told = {"TORCHELASTIC_RUN_ID": "apart", "MASTER_ADDR": "localhost", "MASTER_PORT": str(free.getsockname()[1])}
+    env = {**os.environ, **told, "PYTHONPATH": str(Path(__file__).parents[2]), "WORLD_SIZE": str(len(words))}
+    env |= {"OMP_NUM_THREADS": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, *own],
+            env={**env, "RANK": str(rank)},
+            text=True,
+            stderr=subprocess.STDOUT,
+            stdout=subprocess.PIPE,
+        )
+        for rank, own in enumerate(words)
+    ]
+    return [process.communicate(timeout=60)[0].splitlines()[-1] for process in processes]
+
+
+READ = """
+import sys
+from pathlib import Path
+from kernelam.ranks import joined
+from kernelam.training import checkpoint
+with joined("cpu"):
+    print(checkpoint.read(Path(sys.argv[1]), "run") is not None)
+"""
+
+
+def test_processes_go_on_from_one_checkpoint(tmp_path):
+    for folder in ("one", "other"):
+        checkpoint.write(tmp_path / folder / "file", {"theta": torch.zeros(3)}, {"epoch": 1}, "run")
+    one, other, absent = ([str(tmp_path / folder / "file")] for folder in ("one", "other", "absent"))
+    assert apart(READ, [one, other]) == ["True", "True"]
+    said = apart(READ, [one, absent])
+    assert said[0] == "True"
+    assert f"this process finds something else in {absent[0]} than the first one" in said[1]
+
+
+@pytest.mark.parametrize(("gpus", "sentence"), [(2, None), (1, "2 processes share this machine, which has 1 GPUs")])
+def test_every_process_has_a_gpu_and_waits_without_it(monkeypatch, gpus, sentence):
+    """nccl can send nothing that is in the memory of the CPU, as models are that are written."""
+    names = ("TORCHELASTIC_RUN_ID", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "RANK", "LOCAL_RANK")
+    for name, value in zip(names, ("test", "2", "2", "0", "0"), strict=True):
+        monkeypatch.setenv(name, value)
+    groups: list[str] = []
+    chosen: list[str] = []
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    monkeypatch.setattr(dist, "init_process_group", groups.append)
+    monkeypatch.setattr(dist, "new_group", lambda ranks=None, **options: options.get("backend", "nccl"))
+    monkeypatch.setattr(dist, "destroy_process_group", lambda: None)
+    waited: list[str] = []
+    monkeypatch.setattr(dist, "barrier", waited.append)
+    with pytest.raises(KernelamError, match=sentence) if sentence else nullcontext(), joined("cuda") as device:
+        assert device == "cuda:0"
+        current().wait()
+        assert (groups, chosen, waited) == (["nccl"], ["cuda:0"], ["gloo"])
+    with pytest.raises(KernelamError, match="say --device cuda, not cuda:1"), joined("cuda:1"):
+        pass
 
 
 def test_of_a_damaged_checkpoint_the_one_before_is_used(tmp_path, capsys):
