@@ -39,8 +39,11 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def together(work: Path, processes: int, *words: str, stderr: Any = subprocess.PIPE) -> "subprocess.Popen[str]":
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": str(processes)}
+def together(
+    work: Path, processes: int, *words: str, stderr: Any = subprocess.PIPE, before: str = ""
+) -> "subprocess.Popen[str]":
+    """`before` is a folder that Python looks in before those of kernelam."""
+    env = {**os.environ, "PYTHONPATH": f"{before}:{Path(__file__).parents[2]}", "OMP_NUM_THREADS": str(processes)}
     command = [sys.executable, "-m", "kernelam", "together", str(processes), *words]
     return subprocess.Popen(command, cwd=work, env=env, text=True, stderr=stderr, start_new_session=True)
 
@@ -195,6 +198,17 @@ def test_what_cannot_be_shared_is_refused_in_one_sentence(work, words, sentence)
     assert len([line for line in said.splitlines() if line.startswith("kernelam")]) == 1
     assert "Traceback" not in said
     assert not (work / "refused/model.json").exists()
+
+
+def test_what_one_process_alone_finds_wrong_is_told(work, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, kernelam.memory\nif os.environ.get('RANK') == '1': kernelam.memory.available = lambda device: 0\n"
+    )
+    process = together(work, 2, *KERNEL, *PLACES, "short", before=str(tmp_path))
+    said = process.communicate(timeout=120)[1]
+    assert process.returncode == 1
+    assert said.splitlines()[-1].endswith("take less (process 2 of 2)")
+    assert "is gone" not in said
 
 
 def test_other_commands_are_for_one_process(work):
