@@ -42,8 +42,8 @@ def is_first() -> bool:
 
 
 def end_with_starter() -> None:
-    """Let a process of torchrun end soon after the one that has started it, however that ended: it would hold the folder
-    that it trains in against the next one that is started."""
+    """Let a process of torchrun end soon after the one that has started it, however that ended: it would hold the
+    folder that it trains in against the next one that is started."""
     if "TORCHELASTIC_RUN_ID" not in os.environ:
         return
     starter = os.getppid()

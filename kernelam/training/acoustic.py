@@ -42,6 +42,7 @@ UNFINISHED = (
     *("selection.new.json", "posteriors.*.table", ".*.partial"),
 )
 SCALINGS = ("each", "shared")
+COUNTED = 1 << 20  # labels at once: to be counted they become numbers of twice the size
 SELECTED = "selection.new.json"  # what becomes selection.json when training ends
 HELDOUT = ("ce", "perplexity", "entropy", "erll", "accuracy", "frame_error")
 
@@ -364,7 +365,9 @@ def fit_inputs(store: FrameStore, context: tuple[int, int], scaling: str = "each
 def count_classes(store: FrameStore, num_classes: int) -> np.ndarray:
     """Frames of each class; which have none is said, and what that means for their priors."""
     assert store.labels is not None
-    counts = np.bincount(store.labels, minlength=num_classes).astype(np.float64)
+    counts = np.zeros(num_classes)
+    for start in range(0, len(store), COUNTED):
+        counts += np.bincount(store.labels[start : start + COUNTED], minlength=num_classes)
     if unseen := int((counts == 0).sum()):
         names = " ".join(map(str, np.flatnonzero(counts == 0)[:10])) + (" …" if unseen > 10 else "")
         say(

@@ -135,7 +135,7 @@ class KernelPlan:
                     f"--features-of is the directory to train into, {setup.folder}: train into another one"
                 )
             kernel, features = features_of(Path(self.features_of), setup.inputs, setup.device)
-            self._check_memory(setup, features.count, 0)
+            self._check_memory(setup, features.total, 0)
         else:
             self._check_memory(setup, count, self._projections(parse(self.kernel), setup.inputs.dim, count))
             kernel, features = build_features(

@@ -102,12 +102,6 @@ def one_pass(
     return float(current().same(loss)), seen
 
 
-def schedule_of(options: TrainingOptions, rate: float, untrained: float) -> Schedule:
-    return SCHEDULES[options.schedule](
-        rate, untrained, options.max_epochs or EPOCHS[options.schedule], options.max_halvings
-    )
-
-
 def fit(
     model: GradientModel,
     train: Batches,
@@ -124,7 +118,8 @@ def fit(
     was killed goes on from there, and ends where an uninterrupted one would have.
     """
     path = folder / "checkpoint.safetensors"
-    schedule, epochs = schedule_of(options, rate, first[options.metric]), [first]
+    limits = (options.max_epochs, options.max_halvings)
+    schedule, epochs = SCHEDULES[options.schedule](rate, first[options.metric], *limits), [first]
     optimiser = optimiser_of(model, len(train), options, folder)
     if about := _resume(path, fingerprint, model, optimiser):
         epochs = about["epochs"]
@@ -132,7 +127,7 @@ def fit(
         say(f"going on after epoch {epochs[-1]['epoch']} of {path}")
     while not schedule.ended:
         epochs.append(_epoch(model, optimiser, train, heldout, options, schedule, len(epochs)))
-        about = {"schedule": asdict(schedule), "epochs": epochs}  # type: ignore[call-overload]
+        about = {"schedule": asdict(schedule), "epochs": epochs}
         checkpoint.write(path, model.gathered(_state(model, optimiser)), about, fingerprint)
     return epochs
 
