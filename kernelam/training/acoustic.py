@@ -331,7 +331,7 @@ def _build_store(data: Path, ali: Path, transitions: TransitionModel, pipeline: 
         raise KernelamError(f"{data} and {ali} have no utterance in common")
     if missing := [utt for utt in features if utt not in alignments]:
         warn(f"{len(missing)} of {len(features)} utterances of {data} are not aligned in {ali}, {missing[0]} first")
-    labels = {utt: transitions.ali_to_pdf(alignments[utt]) for utt in utts}
+    labels = {utt: transitions.ali_to_pdf(alignments.pop(utt)) for utt in utts}
 
     def frames() -> Iterator[tuple[str, np.ndarray]]:
         for utt in progress(utts, f"packing {data}"):
