@@ -7,7 +7,7 @@ set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../utils/script.sh"
 
 cmd=run_local.sh               # where the job runs
-transform_dir=                 # trans.* of the speakers; without, features are those before adaptation
+transform_dir=                 # trans.* of the speakers; without it, the features are not adapted
 
 parse_options "$@"
 usage 3 5

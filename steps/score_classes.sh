@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Classify utterances that are of one class each, such as images, and count errors; the model is in the parent of <dir>.
+# Classify utterances that have one class each, such as images, and count errors; the model is in the parent of <dir>.
 # Usage: steps/score_classes.sh [options] <lang> <data> <dir>
 # e.g.: steps/score_classes.sh data/lang data/test exp/svm/decode_test
-# The arguments are those of steps/decode.sh, in whose place it stands where there is nothing to search for.
+# It takes the place of steps/decode.sh, with its arguments, where there is nothing to search for.
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../utils/script.sh"
 

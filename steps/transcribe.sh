@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Write what is said in sound files: their words, or each word with its time and confidence.
+# Transcribe sound files: write their words, or each word with its time and confidence.
 # Usage: steps/transcribe.sh [options] <model-dir> <graph> <sound-file> …
-# The features are made as the model's feature_opts says, which the training steps write; each file is taken for a speaker
-# of its own. Of a model on adapted features, the GMM that they are adapted by is used too, with its own graph.
+# Features are made as the model's file feature_opts says, which the training steps write. Each file counts as a speaker of
+# its own. If the model takes adapted features, the GMM that adapts them is used too, with the graph in its directory.
 # e.g.: steps/transcribe.sh --tuned-on exp/kernel/decode_dev exp/kernel exp/tri3/graph talk.wav
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../utils/script.sh"

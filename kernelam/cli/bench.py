@@ -42,7 +42,7 @@ def command(context: click.Context, threads: int, output: Path | None, quick: bo
 def training(threads: int, output: Path | None, quick: bool) -> None:
     """Steps of kernel models as a share of the peak of matrix products, against naive autograd and scikit-learn.
 
-    Also: costs of random features by kernel, growth with D and C, and memory. Takes about ten minutes.
+    Also: costs of random features by kernel, growth with D and C, and memory. Takes five to ten minutes.
     """
     _training(threads, output, quick)
 
