@@ -15,6 +15,6 @@ set -- "${args[@]}"
 lang=$1 data=$2 dir=$3
 
 need "$lang/words.txt" "$data/feats.scp" "$data/text"
-[[ -e $(dirname "$dir")/model.json ]] || die "no such file $(dirname "$dir")/model.json: the model belongs into the parent of $dir"
+[[ -e $(dirname "$dir")/model.json ]] || die "no such file $(dirname "$dir")/model.json: the model must be in the parent of $dir"
 [[ -z $tuned_on ]] || need "$tuned_on/scoring_kaldi/best_wer"
 kernelam score classes --device "$device" ${tuned_on:+--tuned-on "$tuned_on"} "$data" "$dir"

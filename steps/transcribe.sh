@@ -27,7 +27,7 @@ model=$1 graph=$2
 shift 2
 
 need "$model/final.mdl" "$graph/HCLG.fst" "$graph/words.txt" "$@"
-[[ -e $model/feature_opts ]] || die "no such file $model/feature_opts: how the features of $model are made is not known"
+[[ -e $model/feature_opts ]] || die "no such file $model/feature_opts: how to make the features of $model from sound is not known; retrain it on features that steps/make_mfcc.sh or make_fbank.sh made"
 [[ -z $tuned_on ]] || need "$tuned_on/scoring_kaldi/best_wer"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

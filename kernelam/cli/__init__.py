@@ -84,7 +84,8 @@ def main() -> NoReturn:
     debug = "--debug" in takewhile(FLAGS.__contains__, sys.argv[1:])
     try:
         if world() > 1 and not " ".join([*_words(), ""]).startswith(SHARED):
-            raise KernelamError(f"one process does this; several share {', '.join(map(str.strip, SHARED[:3]))}")
+            shared = " and ".join(", ".join(map(str.strip, SHARED[:3])).rsplit(", ", 1))
+            raise KernelamError(f"this command runs in one process; several can share only {shared}")
         kernelam.main(prog_name="kernelam", standalone_mode=False)
         sys.stdout.flush()
     except click.exceptions.Exit as exit_:
