@@ -170,7 +170,8 @@ def joined(device: str, frames: int = 1) -> Iterator[str]:
     if device == "cuda":
         device = f"cuda:{_told('LOCAL_RANK', 0)}"
         if torch.cuda.device_count() <= _told("LOCAL_RANK", 0):
-            raise KernelamError(f"{beside()} processes share this machine, which has {torch.cuda.device_count()} GPUs")
+            gpus = torch.cuda.device_count()
+            raise KernelamError(f"{beside()} processes share this machine, which has {gpus} GPUs: start one for each")
         torch.cuda.set_device(device)
     dist.init_process_group("nccl" if device.startswith("cuda") else "gloo")
     width = world() // frames
