@@ -93,7 +93,7 @@ def test_nothing_is_lost_at_threshold_zero(model):
     for ours, theirs in zip(same.levels, model.levels, strict=True):
         for name in ("key", "log10_prob", "log10_backoff"):
             np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
-    with pytest.raises(KernelamError, match="a number from 0, not nan"):
+    with pytest.raises(KernelamError, match="at least 0, not nan"):
         pruned(model, math.nan)
     endless = model.subset(
         [np.array([word != "</s>" for word in model.words]), *(np.ones(len(x), bool) for x in model.levels[1:])]
