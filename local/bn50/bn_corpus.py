@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
-from bn_files import files, found_in, refuse, seconds_of, sounds_of, transcripts_of
+from bn_files import files, found_in, refuse, sounds_of, transcripts_of
 from bn_words import UNKNOWN, read_lexicon, write_dictionary
 from hub4_sgml import spoken, text_of
 
 from kernelam.cli.mistakes import run
-from kernelam.corpora import some
+from kernelam.corpora import seconds_of, some
 from kernelam.errors import KernelamError
 from kernelam.files import replacing
 from kernelam.frontend.audio import MAX_OVERSHOOT

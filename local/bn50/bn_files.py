@@ -1,12 +1,10 @@
 """Sound, transcripts and other files of Broadcast News in folders that may be laid out in any way."""
 
 import re
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import soundfile
 from hub4_sgml import is_episode, read_episode
 
 from kernelam.corpora import found_instead, some
@@ -58,27 +56,6 @@ def transcripts_of(folders: Sequence[Path], without: Sequence[Path]) -> dict[str
     if not (episodes or timed):
         raise refuse(folders, "transcript: SGML with an <Episode>, or STM", "a960523.txt")
     return episodes | timed
-
-
-def seconds_of(path: Path) -> tuple[float, str]:
-    """How long a sound file is, and what stands in wav.scp for it."""
-    with path.open("rb") as stream:
-        head = stream.read(1024)
-    if not head.startswith(b"NIST_1A"):
-        try:
-            return soundfile.info(path).duration, str(path.resolve())
-        except soundfile.SoundFileError as error:
-            raise KernelamError(f"{path} cannot be read as sound: {error}") from None
-    fields = dict(re.findall(r"^(\w+) -\w+ (.*)$", head.decode("ascii", "replace"), re.MULTILINE))
-    try:
-        seconds = int(fields["sample_count"]) / int(fields["sample_rate"])
-    except (KeyError, ValueError, ZeroDivisionError):
-        raise KernelamError(f"{path}: its SPHERE header does not tell sample_count and sample_rate") from None
-    if "embedded" not in fields.get("sample_coding", "pcm"):
-        return seconds, str(path.resolve())
-    if not shutil.which("sph2pipe"):
-        raise KernelamError(f"{path} is compressed ({fields['sample_coding']}): sph2pipe is needed on the PATH")
-    return seconds, f"sph2pipe -f wav {path.resolve()} |"
 
 
 def found_in(folders: Sequence[Path], pattern: str, what: str) -> Path:
