@@ -59,7 +59,7 @@ class Recording:
         for turn in turns(self.transcript):
             words, end = markup.words(turn.text), min(turn.end, length)
             if words and turn.start >= length:
-                warn(f"{self.transcript}, line {turn.line}: {self.sound} ends at {length:g} s, before this; it is left out")
+                warn(f"{self.transcript}, line {turn.line}, is left out: {self.sound} ends at {length:g} s, before it")
             elif words and end - turn.start >= SHORTEST:
                 utt = f"{speaker}_{self._parts['time']}_{round(1000 * turn.start):07d}"
                 yield Spoken(utt, speaker, " ".join(words), sound, "", self.name, (turn.start, end), channel="A")
@@ -81,7 +81,7 @@ def root_of(corpus: Path, code: str) -> Path:
 
 
 def recordings(part: Path, code: str, audio: Path | None = None) -> list[Recording]:
-    """Sides of conversations of training, dev, …; those without sound, in `part` or `audio`, or transcript are named."""
+    """Sides of conversations of training, dev, …; those without sound (in `audio`) or transcript are named."""
     found: dict[str, dict[str, Path]] = {}
     folders = {"audio": audio or part / "audio", "transcription": part / "transcription"}
     for folder, endings in FOLDERS.items():

@@ -56,7 +56,8 @@ def utterances(root: Path, part: Path) -> Iterator[Spoken]:
         if sound is None:
             lacking.append(utt)
         else:
-            yield Spoken(utt, speaker, " ".join(words.split()), str(sound), speaker[2:3] if speaker[2:3] in ("f", "m") else "")
+            gender = speaker[2:3] if speaker[2:3] in ("f", "m") else ""
+            yield Spoken(utt, speaker, " ".join(words.split()), str(sound), gender)
     if lacking:
         warn(f"{part}: {len(lacking)} of {len(text)} utterances have no sound and are left out: {some(lacking)}")
 

@@ -160,7 +160,7 @@ def write_set(folder: Path, chosen: list[Recording], phones: PhoneMap) -> None:
         times += [f"{one.utt} 1 {b / RATE:.4f} {(e - b) / RATE:.4f} {unit}\n" for b, e, unit in marked]
         odd += [str(one.phones)] * (marked != segments)
     if odd:
-        warn(f"{len(odd)} files have phones that begin before others end, whose times are cut in phones.ctm: {some(odd)}")
+        warn(f"{len(odd)} files have phones that begin before others end, which phones.ctm has cut: {some(odd)}")
     write_data_dir(folder, utterances)
     with replacing(folder / "phones.ctm", "w") as stream:
         stream.writelines(times)

@@ -111,8 +111,8 @@ def test_turns_behind_the_sound_are_cut_or_named(root, pack, tmp_path):
     assert done.returncode == 0, done.stderr
     data = DataDir(tmp_path / "data/dev")
     assert [utt for utt in data.utts if utt.startswith("10050_A")] == ["10050_A_20111118_172644_0001230"]
-    assert f"{name(10050)}.txt, line 7: " in done.stderr
-    assert f"{name(10050)}.sph ends at 3.45 s, before this; it is left out" in done.stderr
+    assert f"{name(10050)}.txt, line 7, is left out: " in done.stderr
+    assert f"{name(10050)}.sph ends at 3.45 s, before it" in done.stderr
     assert data.segments["10050_B_20111118_172644_0003500"] == (name(10050, "outLine"), 3.5, 4.9)
 
 
