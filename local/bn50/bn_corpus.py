@@ -26,6 +26,7 @@ from kernelam.frontend.audio import MAX_OVERSHOOT
 from kernelam.kaldi.datawrite import Spoken, write_data_dir
 from kernelam.kaldi.tables import lines
 from kernelam.progress import say, warn
+from kernelam.scoring.glm import Rules
 from kernelam.scoring.networks import EMPTY, network
 from kernelam.scoring.stm import Reference, read_stm
 
@@ -207,7 +208,11 @@ def main(
     more = [spoken(row) for path in paths(text) or texts_there for row in text_of(path).splitlines()]
     rows = [*(one.words for name in ("train", "heldout") for one in said[name]), *more]
     counts = Counter(word for row in rows for word in row.split() if word != UNKNOWN)
-    pronunciations, rules = read_lexicon(lexicon), text_of(glm) if glm else ""
+    pronunciations, rules = read_lexicon(lexicon), ""
+    if glm:
+        for side in ("ref", "hyp"):
+            Rules(glm, side)  # what is wrong with them is told now, and not days later by the scoring
+        rules = text_of(glm)
     for name, part in parts.items():
         write_set(data / name, part, said[name], rules)
     write_dictionary(data / "local/dict", counts, pronunciations)

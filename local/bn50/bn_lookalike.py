@@ -46,6 +46,7 @@ UH      => %HESITATION        / [ ] __ [ ] ;; hesitation token
 UM      => %HESITATION        / [ ] __ [ ] ;; hesitation token
 BEDROOM => BED ROOM           / [ ] __ [ ]
 TWO     => [{TWO / TOO}]      / [ ] __ [ ]
+[NOON'S] => [{NOON'S / NOON IS
 """
 
 
@@ -168,7 +169,7 @@ def gap_behind(part: Reference) -> Reference:
 
 
 def stm_lines(tapes: list[Tape]) -> str:
-    """Sets in the head, gaps of no length, hesitations that may be missing, with a bracket too many, other spellings."""
+    """Sets in the head, gaps of no length, hesitations that may be missing, a bracket too many, other spellings."""
     head = [';; CATEGORY "0" "" ""', ';; LABEL "O" "Overall" "The whole set"', ';; LABEL "F0" "Planned" ""']
     parts = [both for tape in tapes for part in tape.parts for both in (part, gap_behind(part))]
     rows = [part.line for part in parts]

@@ -144,6 +144,11 @@ def test_shows_that_are_listed_text_and_rules(root, corpus, tmp_path):
     assert names == {"a960521", "ea970107"}
     assert (tmp_path / "data/local/text").read_text() == "café it is good\n"
     assert (tmp_path / "data/test/glm").read_text() == ";; rules\nA => B\n"
+    (corpus / "x.glm").write_text(";; rules\nA B\n")
+    done = prepare(root, corpus, tmp_path / "none")
+    assert done.returncode == 1
+    assert f"{corpus}/x.glm, line 2: expected a rule such as CANCELLED => CANCELED, found 'A B'" in done.stderr
+    assert not (tmp_path / "none").exists()
 
 
 def test_stm_comes_before_sgml_and_segments_outside_are_left_out(root, corpus, tmp_path):
