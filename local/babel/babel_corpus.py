@@ -66,11 +66,15 @@ class Recording:
 
 
 def root_of(corpus: Path, code: str) -> Path:
-    """The folder conversational of the pack: in `corpus`, or in a folder of it; of several, that of the language."""
+    """The folder conversational of the pack: in `corpus`, or in a folder of it; of several, that of the language.
+
+    A release of the eval folder alone is not meant.
+    """
     if not corpus.is_dir():
         raise KernelamError(f"no such directory {corpus}")
     for depth in range(DEPTH + 1):
         found = sorted(path for path in corpus.glob("*/" * depth + "conversational") if path.is_dir())
+        found = [path for path in found if (path / "dev").is_dir()] or found
         own = [path for path in found if re.search(rf"(?<!\d){code}(?!\d)", path.parent.name)] or found
         if own:
             return own[0].resolve()
@@ -108,15 +112,13 @@ def recordings(part: Path, code: str, audio: Path | None = None) -> list[Recordi
 
 def training_of(root: Path, code: str, pack: str, listed: Path | None) -> list[Recording]:
     """The recordings of the limited or the full pack, or those that a file lists."""
-    limited = pack == "limited"
-    if limited and listed is None and not (root / "sub-train").is_dir():
+    if pack == "limited" and listed is None:
+        for part in sorted(root.glob("sub-train*")):  # sub-train1 in releases of Cantonese
+            return recordings(part, code, None if (part / "audio").is_dir() else root / "training/audio")
         raise KernelamError(
             f"{root} has no folder sub-train, which is the limited pack: name its recordings with --train-list, or take"
             " the full one with --pack full"
         )
-    if limited and listed is None:
-        own = root / "sub-train/audio"
-        return recordings(root / "sub-train", code, None if own.is_dir() else root / "training/audio")
     found = recordings(root / "training", code)
     if listed is None:
         return found

@@ -151,7 +151,8 @@ def main(nj: int, language: str, conversations: int, corpus: Path) -> None:
         for number in numbers:
             for place, line in enumerate(("inLine", "outLine")):
                 voice = replace(voices[(2 * number + place) % len(voices)], language=own.voice)
-                name = f"BABEL_{own.program}_{10033 + 1187 * number}_201111{10 + number}_1726{40 + number}_{line}"
+                second = 40 + number + (place if number % 2 else 0)  # sides that began a second apart occur
+                name = f"BABEL_{own.program}_{10033 + 1187 * number}_201111{10 + number}_1726{second}_{line}"
                 rng = sound.generator(1, f"talk {name}")
                 for turn in range(TURNS):
                     tasks.append((talk.turn(rng), voice, f"{name} {turn}"))

@@ -98,8 +98,10 @@ def test_packs_lie_in_folders_beside_each_other(root, pack, tmp_path):
     """As IARPA-babel101b-v0.4c-build/BABEL_BP_101 does; the one of the language is taken."""
     (tmp_path / "packs/IARPA-babel101b-v0.4c-build").mkdir(parents=True)
     pack.rename(tmp_path / "packs/IARPA-babel101b-v0.4c-build/BABEL_BP_101")
-    (tmp_path / "packs/IARPA-babel103b-v0.4b-build/BABEL_OP1_103/conversational").mkdir(parents=True)
-    (tmp_path / "packs/0/BABEL_OP1_102/conversational").mkdir(parents=True)
+    (tmp_path / "packs/IARPA-babel103b-v0.4b-build/BABEL_OP1_103/conversational/dev").mkdir(parents=True)
+    (tmp_path / "packs/IARPA-babel101b-v0.4c-Eval/BABEL_BP_101/conversational/eval").mkdir(parents=True)
+    moved = tmp_path / "packs/IARPA-babel101b-v0.4c-build/BABEL_BP_101/conversational"
+    (moved / "sub-train").rename(moved / "sub-train1")
     done = prepare(root, tmp_path / "packs", tmp_path / "data")
     assert done.returncode == 0, done.stderr
     assert "/BABEL_BP_101/" in DataDir(tmp_path / "data/train").wav_scp[name(10010)]
