@@ -9,7 +9,7 @@ set -euo pipefail
 stage=            # the first stage to run, even if its results are up to date
 stop_stage=14     # the last stage to run
 nj=2              # parallel jobs; results do not depend on it
-corpus=           # the folder of LDC93S1, with or without its TIMIT folder
+corpus=           # the folder of LDC93S1, or its timit/TIMIT
 size=laptop       # of all systems, as conf/<size>.sh has it: papers, laptop, or lookalike
 units=48          # phones; 49: the glottal stop q is one, as in the 147 states of the papers
 states=phones     # what models tell apart: three states of each phone, or context: those of the decision tree
