@@ -35,9 +35,9 @@ class Declaration:
     def check(self, needed: Set[str], optional: Set[str] = frozenset()) -> None:
         """Every key there, none that means nothing; the texts and the data that all declarations have are such."""
         for key in sorted({*TEXTS, "data", *needed} - self.given.keys()):
-            raise KernelamError(f"{self.path} does not say {key}")
+            raise KernelamError(f"{self.path} lacks the key {key}")
         if unknown := self.given.keys() - {*TEXTS, "data", *needed, *optional}:
-            raise KernelamError(f"{self.path} says {min(unknown)}, which means nothing")
+            raise KernelamError(f"{self.path} has the unknown key {min(unknown)}")
         for key in TEXTS:
             self.text(key)
         if Path(self.given["tuned"]).name == Path(self.given["tested"]).name:
@@ -51,7 +51,7 @@ class Declaration:
     def text(self, key: str) -> str:
         value = self.given[key]
         if not isinstance(value, str):
-            raise KernelamError(f"{self.path}: {key} is a text, not {value!r}")
+            raise KernelamError(f"{self.path}: {key} must be a string, not {value!r}")
         return value
 
     def filled(self, text: str, more: Mapping[str, str] = NOTHING) -> str:

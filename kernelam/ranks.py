@@ -205,8 +205,8 @@ def _own_device(device: str) -> str:
 
     if device != "cuda":
         raise KernelamError(f"each of several processes has a GPU of its own: say --device cuda, not {device}")
-    if torch.cuda.device_count() < beside():
-        raise KernelamError(f"{beside()} processes share this machine, which has {torch.cuda.device_count()} GPUs")
+    if (gpus := torch.cuda.device_count()) < beside():
+        raise KernelamError(f"{beside()} processes share this machine, which has {gpus} GPUs: start one for each")
     device = f"cuda:{_told('LOCAL_RANK', 0)}"
     torch.cuda.set_device(device)
     return device

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Combine trained models (kernel, DNN, other combinations) into one: a weighted sum of their logits. The weights are those
-# of maximum likelihood on the frames of <data-cv> and their labels in <ali-cv>, or given; then those are only checked.
+# of maximum likelihood on <data-cv> with the labels <ali-cv>. With --weights these two are only checked.
 # Usage: steps/combine.sh [options] <data-cv> <lang> <ali-cv> <model-dir-1> <model-dir-2> … <exp>
 # e.g.: steps/combine.sh data/heldout data/lang exp/tri3_ali_heldout exp/kernel exp/dnn exp/kernel_dnn
 set -euo pipefail

@@ -28,7 +28,7 @@ src=$(dirname "$dir")
 
 [[ $decoder == embedded || $decoder == kaldi ]] || die "--decoder takes embedded or kaldi, not $decoder"
 need "$graph/HCLG.fst" "$graph/words.txt" "$data/feats.scp"
-[[ -e $src/final.mdl ]] || die "no such file $src/final.mdl: the model belongs into the parent of the decode directory"
+[[ -e $src/final.mdl ]] || die "no such file $src/final.mdl: the model must be in the parent of the decode directory"
 $skip_scoring || need "$data/text"
 [[ -z $tuned_on ]] || need "$tuned_on/scoring_kaldi/best_wer"
 new=$dir/.new  # what an earlier run made stays until all of this one is there

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Decode with a GMM trained on adapted features, in passes that estimate the fMLLR transforms of the speakers, and score.
 # Usage: steps/decode_fmllr.sh [options] <graph> <data> <decode-dir>
-# The first pass takes features without transforms and final.alimdl, the second transforms from its lattices, the last
-# transforms from those of the second; they are then in <decode-dir>/trans.*.
+# The first pass uses final.alimdl and no transforms; the second uses transforms estimated on the lattices of the first, and
+# the last those estimated on the lattices of the second, which are kept in <decode-dir>/trans.*.
 # e.g.: steps/decode_fmllr.sh --nj 4 exp/tri3/graph data/dev exp/tri3/decode_dev
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../utils/script.sh"

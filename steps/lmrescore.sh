@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Exchange the language model of lattices for another, larger one, and score them.
+# Replace the language model in lattices by another, larger one, and score them.
 # Usage: steps/lmrescore.sh [options] <old-lang> <new-lang> <data> <decode-dir> <out-dir>
-# Of the lang directories G.fst and words.txt are read; that of <old-lang> is in the graph that made the lattices. A word
-# takes its own n-gram or, where there is none, the backoff.
+# Only G.fst and words.txt of the lang directories are read; <old-lang> is the one that the lattices were decoded with. A
+# word takes its own n-gram or, if there is none, the backoff.
 # e.g.: steps/lmrescore.sh data/lang_test data/lang_big data/dev exp/kernel/decode_dev exp/kernel/decode_dev_big
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../utils/script.sh"

@@ -16,7 +16,7 @@ set -- "${args[@]}"
 src=$1 data=${2%/}
 
 need "$src/feats.scp" "$src/utt2spk"
-[[ ! $data -ef $src ]] || die "$data has the filterbanks; make another directory"
+[[ ! $data -ef $src ]] || die "$data has the filterbanks; name another directory for the cepstra"
 kernelam data copy "$src" "$data"
 rm -f "$data"/{feats.scp,cmvn.scp,feature_opts}
 $cmd "$data/log/cepstra.log" kernelam features cepstra --num-ceps "$num_ceps" --cepstral-lifter "$cepstral_lifter" \

@@ -7,7 +7,7 @@ set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../utils/script.sh"
 
 cmd=run_local.sh               # where the job runs
-transform_dir=                 # trans.* of the speakers; without, features are those before adaptation
+transform_dir=                 # trans.* of the speakers; without it, the features are not adapted
 
 parse_options "$@"
 usage 3 5
@@ -16,7 +16,7 @@ data=${1%/} src=$2 gmm=$3
 logdir=${4:-$data/log} dir=${5:-$data/data}
 
 need "$src/feats.scp" "$src/utt2spk" "$gmm/final.mdl" ${transform_dir:+"$transform_dir/trans.1"}
-[[ ! $data -ef $src ]] || die "$data has the features that these are made of; make another directory"
+[[ ! $data -ef $src ]] || die "$data has the features that these are made of; name another directory for the new ones"
 kernelam data copy "$src" "$data"
 rm -f "$data"/feats.scp "$data"/cmvn.scp
 $cmd "$logdir/make_fmllr_feats_$(basename "$data").log" kernelam features processed \

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Decode the lattices of several systems together and score the result: the words of least expected errors (minimum Bayes
-# risk) in the union of their lattices. The systems need only share words.txt. Each has the LM weight and word insertion
-# penalty that it was scored with; the weights of two systems are tuned on this set, those of more are equal. Of one
-# system, it is what minimum Bayes risk alone does.
+# risk) in the union of their lattices. The systems need only share words.txt. Each keeps the LM weight and word insertion
+# penalty that it was scored with. The weights of two systems are tuned on this set; more than two have equal weights. A
+# single system is decoded by minimum Bayes risk alone.
 # Usage: steps/score_combine.sh [options] <data> <lang|graph> <decode-dir-1> [<decode-dir-2> …] <out-dir>
 # e.g.: steps/score_combine.sh --tuned-on exp/both/decode_dev data/test exp/graph exp/{kernel,dnn}/decode_test exp/both/decode_test
 set -euo pipefail

@@ -2,7 +2,7 @@
 # Train a multilayer kernel machine on random frames of Kaldi features and alignments.
 # Usage: steps/train_multilayer.sh [options] <data-tr> <data-cv> <lang> <ali-tr> <ali-cv> <exp>
 # e.g.: steps/train_multilayer.sh --layers 2 data/train data/heldout data/lang exp/mono_ali exp/mono_ali_cv exp/multilayer
-# A run that was ended goes on where it was.
+# A run that was interrupted resumes where it was.
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../utils/script.sh"
 

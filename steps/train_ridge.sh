@@ -2,8 +2,8 @@
 # Train an acoustic model by ridge regression on random features, one class against one, on Kaldi features and alignments.
 # Usage: steps/train_ridge.sh [options] <data-tr> <data-cv> <lang> <ali-tr> <ali-cv> <exp>
 # e.g.: steps/train_ridge.sh --nj 8 data/train data/heldout data/lang exp/mono_ali exp/mono_ali_heldout exp/ridge
-# The sums over frames are jobs of one thread each; the model is the same whatever their number. The systems and all
-# else are one job. A run that was ended goes on where it was.
+# The sums over frames are jobs of one thread each, whose number does not change the model; solving the systems and all
+# else is one job. A run that was interrupted resumes where it was.
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../utils/script.sh"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Train a GMM-HMM of states in context on features adapted to each speaker by fMLLR.
 # Usage: steps/train_sat.sh [options] <num-leaves> <tot-gauss> <data> <lang> <ali> <exp>
-# Features are those of <ali>, deltas or LDA; its transforms, if it has any, are where it begins.
+# Features are those of <ali>, deltas or LDA. Training starts from the transforms of <ali>, if it has any.
 # e.g.: steps/train_sat.sh --nj 4 2500 15000 data/train data/lang exp/tri2_ali exp/tri3
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../utils/script.sh"

@@ -2,7 +2,7 @@
 # Train a support vector machine on Kaldi features and alignments; heldout frames choose, then it is trained on all.
 # Usage: steps/train_svm.sh [options] <data-tr> <data-cv> <lang> <ali-tr> <ali-cv> <exp>
 # e.g.: steps/train_svm.sh --kernel "arccos1 o arccos0" data/train data/heldout data/lang exp/ali_train exp/ali_heldout exp/svm
-# The kernel matrix of all frames is in memory: 1.1 GiB for 12,000 of them. scikit-learn is needed.
+# The kernel matrix of all frames is held in memory: 1.3 GiB for 12,000 of them. scikit-learn is needed.
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../utils/script.sh"
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Write what is said in sound files: their words, or each word with its time and confidence.
+# Transcribe sound files: write their words, or each word with its time and confidence.
 # Usage: steps/transcribe.sh [options] <model-dir> <graph> <sound-file> …
-# The features are made as the model's feature_opts says, which the training steps write; each file is taken for a speaker
-# of its own. Of a model on adapted features, the GMM that they are adapted by is used too, with its own graph.
+# Features are made as the model's file feature_opts says, which the training steps write. Each file counts as a speaker of
+# its own. If the model takes adapted features, the GMM that adapts them is used too, with the graph in its directory.
 # e.g.: steps/transcribe.sh --tuned-on exp/kernel/decode_dev exp/kernel exp/tri3/graph talk.wav
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../utils/script.sh"
@@ -27,7 +27,7 @@ model=$1 graph=$2
 shift 2
 
 need "$model/final.mdl" "$graph/HCLG.fst" "$graph/words.txt" "$@"
-[[ -e $model/feature_opts ]] || die "no such file $model/feature_opts: how the features of $model are made is not known"
+[[ -e $model/feature_opts ]] || die "no such file $model/feature_opts: how to make the features of $model from sound is not known; retrain it on features that steps/make_mfcc.sh or make_fbank.sh made"
 [[ -z $tuned_on ]] || need "$tuned_on/scoring_kaldi/best_wer"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -130,10 +130,10 @@ def test_declarations_of_the_recipes_are_sound(path):
 
 
 MISTAKES = {
-    "title": ("", "grid.toml does not say title"),
-    "graph =": ("grahp =", "grid.toml does not say graph"),
-    'title = "A grid"': ('title = "A grid"\nepochs = 3', "grid.toml says epochs, which means nothing"),
-    '"graph"': ("3", "grid.toml: graph is a text, not 3"),
+    "title": ("", "grid.toml lacks the key title"),
+    "graph =": ("grahp =", "grid.toml lacks the key graph"),
+    'title = "A grid"': ('title = "A grid"\nepochs = 3', "grid.toml has the unknown key epochs"),
+    '"graph"': ("3", "grid.toml: graph must be a string, not 3"),
     '"lang", ': ("", "data is a list of five"),
     '"--kernel gaussian"': ("1", "in axes.kernel, gaussian is no name with a text of options"),
     "gaussian =": ('"../x" =', r"in axes.kernel, \.\./x is no name"),

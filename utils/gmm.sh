@@ -21,7 +21,7 @@ begin_gmm() {  # begin_gmm: <num-leaves> <tot-gauss> <data> <lang> <ali> <exp> a
     leaves=${args[0]} totgauss=${args[1]} data=${args[2]} lang=${args[3]} ali=${args[4]} dir=${args[5]}
     [[ $leaves =~ ^[1-9][0-9]*$ && $totgauss =~ ^[1-9][0-9]*$ ]] \
         || die "<num-leaves> and <tot-gauss> are whole numbers, not $leaves and $totgauss"
-    ((totgauss >= leaves)) || die "$totgauss Gaussians are fewer than $leaves leaves"
+    ((totgauss >= leaves)) || die "$totgauss Gaussians are fewer than $leaves leaves: give a larger <tot-gauss>"
     need "$data/feats.scp" "$data/text" "$lang/L.fst" "$lang/topo" "$ali/final.mdl" "$ali/num_jobs"
     [[ ! $dir -ef $ali ]] || die "$dir is the alignment directory; train into another one"
     mkdir -p "$dir/log"

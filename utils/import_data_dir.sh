@@ -11,7 +11,7 @@ usage 3
 experiment=$(readlink -f "${args[0]}") source=${args[1]} dest=${args[2]}
 export experiment
 need "$source"/{feats.scp,utt2spk,spk2utt,text}
-[[ ! $source -ef $dest ]] || die "$dest is the experiment's own data directory"
+[[ ! $source -ef $dest ]] || die "$dest is the experiment's own data directory; name another one"
 
 mkdir -p "$dest"
 cp "$source"/{utt2spk,spk2utt,text} "$dest"

@@ -21,11 +21,11 @@ while (($# > 1)); do
         *)
             [[ $1 =~ ^([A-Za-z_][A-Za-z0-9_]*)=([0-9]+)(:([0-9]+))?$ ]] || break
             name=${BASH_REMATCH[1]} first=${BASH_REMATCH[2]} last=${BASH_REMATCH[4]:-$first}
-            ((first >= 1 && first <= last)) || die "bad range of jobs $1"
+            ((first >= 1 && first <= last)) || die "bad range of jobs $1: it goes from 1 or more up, as in JOB=1:4"
             shift ;;
     esac
 done
-(($# > 1)) || die "takes a log file and a command, see $0"
+(($# > 1)) || die "takes a log file and a command (--help says more)"
 [[ $threads =~ ^[1-9][0-9]*$ && $at_once =~ ^[0-9]+$ && $gpu =~ ^[0-9]+$ ]] \
     || die "--num-threads, --max-jobs-run and --gpu take numbers"
 log=$1

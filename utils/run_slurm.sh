@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Run a command, or an array of jobs, through Slurm; called as run_local.sh is.
 # Usage: run_slurm.sh [--max-jobs-run n] [--num-threads n] [--mem 4G] [--gpu n] [options] [JOB=1:nj] dir/log/x.JOB.log command …
-# e.g.: run_slurm.sh --mem 4G --partition fast JOB=1:40 exp/log/decode.JOB.log kernelam decode exp/kernel exp/graph data/JOB exp/lat.JOB.gz
+# e.g.: run_slurm.sh --mem 4G --partition fast JOB=1:40 exp/log/decode.JOB.log kernelam decode exp/graph exp/kernel data/JOB exp/lat.JOB.gz
 #
 # --partition, --account, --qos, --time, --constraint, --nodelist and --exclude are sbatch's. A job that fails, or is lost
-# with its node, by scancel or at its time limit, is submitted again, by itself, as often as --retries says, once unless
-# given; the log of each try before the last ends in .try1, …. Folders must be the same on all nodes.
+# with its node, by scancel or at its time limit, is submitted again by itself, up to --retries times (1 by default); the
+# log of each try before the last ends in .try1, …. Folders must be the same on all nodes.
 set -euo pipefail
 
 if [[ ${1:-} == --task ]]; then  # on a node: the job of that number of a folder that `submit` made

@@ -2,7 +2,7 @@
 # shellcheck disable=SC2154  # stop_stage is run.sh's
 # Numbered stages of a recipe. Sourced by run.sh once its options are parsed; reads `stage` and `stop_stage`.
 
-((${stage:-0} <= stop_stage)) || die "there is no stage from $stage to $stop_stage"
+((${stage:-0} <= stop_stage)) || die "--stop-stage $stop_stage is below --stage ${stage:-0}: there is nothing to run"
 
 stage() {  # stage N TITLE: is stage N to be run?
     (($1 >= ${stage:-0} && $1 <= stop_stage)) || return 1

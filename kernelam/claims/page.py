@@ -65,7 +65,10 @@ def read_findings(study: Study, made: Mapping[str, str], kept: Mapping[str, Kept
     seen = {json.dumps(cell.data): name for name, cell in cells.items() if cell.data is not None}
     if len(seen) > 1:
         one, other, *_ = seen.values()
-        raise KernelamError(f"the cells {one} and {other} were trained on different data: one of them is of elsewhere")
+        raise KernelamError(
+            f"the cells {one} and {other} were trained on different data: remove the model that is of another study, or"
+            " leave out --known if its file is"
+        )
     outcomes = {study.keys[name]: cell.outcome for name, cell in cells.items()}
     return Told([find(claim, Evidence(study.scale, outcomes)) for claim in CLAIMS], cells, failures)
 

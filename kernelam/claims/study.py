@@ -184,7 +184,7 @@ def _check(told: Declaration) -> Scale:
     _check_tables(path, given)
     for name, text in _texts(told):
         if not isinstance(text, str):
-            raise KernelamError(f"{path}: {name} is a text, not {text!r}")
+            raise KernelamError(f"{path}: {name} must be a string, not {text!r}")
     widths = given["kernel"]["bandwidths"]
     if not isinstance(widths, dict) or widths.keys() != set(KERNELS):
         raise KernelamError(f"{path}: kernel.bandwidths is a table of {', '.join(KERNELS)}")
@@ -207,8 +207,8 @@ def _check_tables(path: Path, given: Mapping[str, Any]) -> None:
     known = {"kernel": {*_TEXTS["kernel"], "bandwidths", "features"}, "dnn": {*_TEXTS["dnn"]}}
     for name, keys in known.items():
         if odd := sorted(given[name].keys() ^ keys):
-            says = "says" if odd[0] in given[name] else "does not say"
-            raise KernelamError(f"{path} {says} {odd[0]} in [{name}]{', which means nothing' * (says == 'says')}")
+            problem = "has the unknown key" if odd[0] in given[name] else "lacks the key"
+            raise KernelamError(f"{path} {problem} {odd[0]} in [{name}]")
 
 
 def _texts(told: Declaration) -> Iterator[tuple[str, Any]]:

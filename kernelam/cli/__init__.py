@@ -31,10 +31,10 @@ COMMANDS = {
     "gmm": "Train Gaussian mixture HMMs.",
     "graph": "Lang directories and decoding graphs.",
     "grid": "Run a declared set of experiments.",
-    "labels": "Labels of frames: change them, look at how good they are.",
+    "labels": "Convert alignments, measure how good they are, draw them.",
     "lattice": "Best paths, N-best, confidences, word times, oracles of lattices.",
     "lm": "Estimate, prune, interpolate and evaluate n-gram models.",
-    "once": "Run a command unless what it makes is current.",
+    "once": "Run a command unless its outputs are up to date.",
     "report": "Tables of results of a set of experiments.",
     "score": "Error rates of decoded lattices.",
     "together": "Run a command in several processes that share its work.",
@@ -87,7 +87,8 @@ def main() -> NoReturn:
     debug = "--debug" in takewhile(FLAGS.__contains__, sys.argv[1:])
     try:
         if world() > 1 and not " ".join([*_words(), ""]).startswith(SHARED):
-            raise KernelamError(f"one process does this; several share {', '.join(map(str.strip, SHARED[:3]))}")
+            shared = " and ".join(", ".join(map(str.strip, SHARED[:3])).rsplit(", ", 1))
+            raise KernelamError(f"this command runs in one process; several can share only {shared}")
         kernelam.main(prog_name="kernelam", standalone_mode=False)
         sys.stdout.flush()
     except click.exceptions.Exit as exit_:

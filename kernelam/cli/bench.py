@@ -42,7 +42,7 @@ def command(context: click.Context, threads: int, output: Path | None, quick: bo
 def training(threads: int, output: Path | None, quick: bool) -> None:
     """Steps of kernel models as a share of the peak of matrix products, against naive autograd and scikit-learn.
 
-    Also: costs of random features by kernel, growth with D and C, and memory. Takes about ten minutes.
+    Also: costs of random features by kernel, growth with D and C, and memory. Takes five to ten minutes.
     """
     _training(threads, output, quick)
 
@@ -95,7 +95,9 @@ def optimisers(seeds: str, max_epochs: int, decay_epochs: str, target: str, outp
     ways = _ways(max_epochs, decay_epochs, given["bottleneck"], given["precondition"])
     if target not in ways:
         raise KernelamError(f"--target {target} is for models without a bottleneck")
-    folders = {seed: {way: _folder(given["folder"], seed, way) for way in ways} for seed in numbers(int, seeds)}
+    folders = {
+        seed: {way: _folder(given["folder"], seed, way) for way in ways} for seed in numbers(int, seeds, "--seeds")
+    }
     for seed, places in folders.items():
         for way, folder in places.items():
             say(f"{way}, seed {seed}")
@@ -114,7 +116,7 @@ def _ways(max_epochs: int, decay_epochs: str, bottleneck: int, precondition: int
     from kernelam.cli.values import numbers
     from kernelam.progress import say
 
-    lengths = numbers(int, decay_epochs)
+    lengths = numbers(int, decay_epochs, "--decay-epochs")
     if min(lengths) < 1:
         raise KernelamError(f"--decay-epochs are whole numbers above zero, not {min(lengths)}")
     if bottleneck:
@@ -168,7 +170,7 @@ def pursuit(
 
     if output:
         check_output(output)
-    counts = numbers(int, sizes)
+    counts = numbers(int, sizes, "--sizes")
     from kernelam.training.bench_pursuit import Study, describe_pursuit, study_pursuit
     from kernelam.training.pursuit import PursuitOptions
 

@@ -27,9 +27,9 @@ def command(
     """Train and decode what the papers' claims are about, on the corpus and at the scale of DECLARATION, a TOML file,
     and say of each claim whether it held, did not, or is too small to tell.
 
-    What is done and current is skipped; claims that need a cell that failed are not tested, and the rest are.
-    Beside the page, in a file of its name that ends in .json, is what every cell came to: with --known a study goes on
-    from there on another machine.
+    What is done and up to date is skipped; claims that need a cell that failed are not tested, the others are.
+    The results of every cell are kept beside the page, in a file of its name that ends in .json: with --known a study
+    continues from there on another machine.
     """
     from kernelam.claims.kept import HEAD, read_kept, signs
     from kernelam.claims.study import Study

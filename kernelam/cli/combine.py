@@ -26,4 +26,4 @@ def command(
     if weights and blocks:
         raise KernelamError("--weights and --blocks exclude each other: blocks have equal weights")
     given = CombinationInput(data, lang, ali, models, folder)
-    combine(given, numbers(float, weights) if weights else None, device, blocks)
+    combine(given, numbers(float, weights, "--weights") if weights else None, device, blocks)

@@ -50,7 +50,9 @@ def subset(utt_list: str | None, spk_list: str | None, arguments: tuple[str, ...
     how = [flag.replace("_", "-") for flag, given in flags.items() if given]
     keep = utt_list or spk_list
     if len(how) + bool(utt_list) + bool(spk_list) > 1:
-        raise KernelamError("give only one of the options that say which utterances")
+        raise KernelamError(
+            "give only one of --speakers, --first, --last, --shortest, --per-spk, --utt-list and --spk-list"
+        )
     if len(arguments) != (2 if keep else 3):
         raise KernelamError("the arguments are SOURCE NUM DEST, or with --utt-list or --spk-list SOURCE DEST")
     source, dest = arguments[0], arguments[-1]

@@ -20,7 +20,7 @@ from kernelam.errors import KernelamError
 def command(cmd: str, given: tuple[str, ...], output: Path, cell: int | None, declaration: Path) -> None:
     """Train, decode, score and report every combination of the options that DECLARATION, a TOML file, names.
 
-    What is done and current is skipped; a cell that fails is shown as failed, and the rest reported.
+    What is done and up to date is skipped; a cell that fails is shown as failed, and the rest are reported.
     """
     from kernelam.grid import Grid
     from kernelam.records import check_place

@@ -9,7 +9,7 @@ from kernelam.cli.values import PATH
 
 @click.group()
 def command() -> None:
-    """The labels of frames that alignments are: change them, look at how good they are."""
+    """Convert alignments, measure how good they are, draw them."""
 
 
 @command.command()

@@ -82,13 +82,13 @@ def interpolate(
     from kernelam.progress import say
 
     if (weights is None) == (tune is None):
-        raise KernelamError("either --weights or --tune is needed")
+        raise KernelamError("give either --weights or --tune, and not both")
     models = [read_arpa(arpa) for arpa in arpas]
     if tune is not None:
         values = tuned_weights(models, tune, unk, skip_first_field)
         say(f"weights {' '.join(f'{value:.4f}' for value in values)}")
     else:
-        values = numbers(float, weights or "")
+        values = numbers(float, weights or "", "--weights")
     _write(output, mixed(models, values))
 
 

@@ -54,11 +54,18 @@ def paths(
     from kernelam.scoring.vocabulary import Vocabulary
 
     vocabulary = Vocabulary(words, lattices.parent)
-    points = [Weights(lmwt, wip) for lmwt in numbers(int, lmwts) for wip in numbers(float, penalties)]
+    points = [
+        Weights(lmwt, wip)
+        for lmwt in numbers(int, lmwts, "--lmwts")
+        for wip in numbers(float, penalties, "--penalties")
+    ]
     if tuned_on:
         points = list(dict.fromkeys([*points, read_weights(tuned_on)]))
     if points[-1].parts:
-        raise KernelamError(f"{tuned_on} is a combination of systems: its weights are not those of one")
+        raise KernelamError(
+            f"{tuned_on} is a combination of systems: its weights are not those of one;"
+            " name the scored decode directory of a single system"
+        )
     if min(point.lmwt for point in points) < 1:
         raise KernelamError("an LM weight below 1 makes no sense: the acoustic scores are divided by it")
     aligner = WordAligner.of(times, words.parent) if times else None

@@ -127,7 +127,7 @@ def kernel(
     from kernelam.kernels.expression import parse
 
     parse(kernel)  # a mistake in it is told before PyTorch is there
-    bandwidths = tuple(numbers(float, bandwidth))
+    bandwidths = tuple(numbers(float, bandwidth, "--bandwidth"))
     from kernelam.training.kernel import KernelPlan
 
     features = (kernel, bandwidths, num_features, bottleneck, sampling, selection, selection_frames)
@@ -246,7 +246,7 @@ def pursuit(
 
     parse(kernel)  # a mistake in it is told before PyTorch is there
     penalties = _choices("--penalty", penalty, math.inf)
-    bandwidths = tuple(numbers(float, bandwidth))
+    bandwidths = tuple(numbers(float, bandwidth, "--bandwidth"))
     from kernelam.training.expansion import ExpansionPlan, train_expansion
     from kernelam.training.pursuit import PursuitOptions
 
@@ -279,7 +279,7 @@ def multilayer(
     from kernelam.kernels.expression import parse
 
     parse(kernel)  # a mistake in it is told before PyTorch is there
-    bandwidths = tuple(numbers(float, bandwidth))
+    bandwidths = tuple(numbers(float, bandwidth, "--bandwidth"))
     from kernelam.training.layers import LayerOptions
     from kernelam.training.multilayer import train_multilayer
 
@@ -302,7 +302,7 @@ def svm(kernel: str, bandwidth: str, penalty: str, **shared: Any) -> None:
     from kernelam.kernels.expression import parse
 
     parse(kernel)  # a mistake in it is told before PyTorch is there
-    choices = tuple(numbers(float, bandwidth)), tuple(numbers(float, penalty))
+    choices = tuple(numbers(float, bandwidth, "--bandwidth")), tuple(numbers(float, penalty, "--penalty"))
     from kernelam.training.svm import SvmOptions
     from kernelam.training.svm_model import train_svm_model
 
@@ -320,7 +320,7 @@ def _choices(option: str, text: str, end: float) -> tuple[float, ...]:
     from kernelam.cli.values import numbers
     from kernelam.errors import KernelamError
 
-    values = tuple(numbers(float, text))
+    values = tuple(numbers(float, text, option))
     if wrong := [value for value in values if not 0.0 <= value < end]:
         raise KernelamError(f"{option} is a number from 0 to below {end:g}, not {wrong[0]:g}")
     return values
@@ -329,7 +329,7 @@ def _choices(option: str, text: str, end: float) -> tuple[float, ...]:
 def _train(plan: Any, default_rates: str, **shared: Any) -> None:
     from kernelam.cli.values import numbers
 
-    rates = tuple(numbers(float, shared["rates"] or default_rates))
+    rates = tuple(numbers(float, shared["rates"] or default_rates, "--rates"))
     l2s = _choices("--l2", shared["l2"], math.inf)
     momenta = _choices("--momentum", shared.get("momentum", "0"), 1.0)
     from kernelam.frames.augmentation import Augmentation

@@ -28,17 +28,16 @@ COUNT, POSITIVE = click.IntRange(min=0), click.IntRange(min=1)
 PATH = click.Path(path_type=Path)
 
 
-def numbers(kind: Callable[[str], T], text: str) -> list[T]:
-    """Finite numbers with spaces or commas between them."""
+def numbers(kind: Callable[[str], T], text: str, option: str) -> list[T]:
+    """Finite numbers with spaces or commas between them, as the value of an option."""
     try:
         values = [kind(word) for word in text.replace(",", " ").split()]
-        finite = all(map(math.isfinite, values))
+        usable = bool(values) and all(map(math.isfinite, values))
     except ValueError:
-        finite = False
-    if not finite:
-        raise KernelamError(f"'{text}' is not a list of numbers")
-    if not values:
-        raise KernelamError("a list of numbers is empty")
+        usable = False
+    if not usable:
+        noun = "whole numbers" if kind is int else "numbers"
+        raise KernelamError(f"option {option} takes {noun} with spaces or commas between them, not '{text}'")
     return values
 
 

@@ -156,7 +156,10 @@ def align_data(
     edges = edges_of_silence(np.isin(graphs.transitions.phone, graphs.lang.phone_list("optional_silence")))
     for utt, words in progress(DataDir(data).text.items(), f"aligning {data}"):
         if utt not in features:
-            raise KernelamError(f"utterance {utt} of {data}/text has no features")
+            raise KernelamError(
+                f"utterance {utt} of {data}/text has no features: make them, or drop it from the data directory with"
+                " utils/fix_data_dir.sh"
+            )
         graph = graphs.compile(graphs.lang.words_to_ids(utt, words))
         frames = features[utt]
         if aligner is None:
@@ -178,5 +181,5 @@ def align_data(
         most = ", ".join(f"{word} ({count})" for word, count in unknown.most_common(5))
         warn(f"{sum(unknown.values())} words of {data}/text are not in {graphs.lang.directory}/words.txt: {most}")
     if not alignments:
-        raise KernelamError(f"no utterance of {data} could be aligned")
+        raise KernelamError(f"no utterance of {data} could be aligned: see the warnings above")
     return alignments

@@ -28,7 +28,8 @@ class LatticeDecoder:
         if int(graph.arcs["ilabel"].max(initial=0)) > transitions.num_transition_ids:
             raise KernelamError(
                 f"the graph has transition-ids up to {graph.arcs['ilabel'].max()}, the model"
-                f" {transitions.num_transition_ids}: they are not of one tree"
+                f" {transitions.num_transition_ids}: they are of different trees; make a graph of this model with"
+                " utils/mkgraph.sh"
             )
         order = np.lexsort((graph.arcs["ilabel"] != 0, graph.source))
         self.arcs = graph.arcs[order]
@@ -113,7 +114,7 @@ def decode_data(
     if lost:
         warn(f"no path survived in {len(lost)} of {len(features)} utterances (try a wider --beam): {' '.join(lost)}")
     if len(lost) == len(features):
-        raise KernelamError(f"nothing of {data} could be decoded")
+        raise KernelamError(f"no utterance of {data} could be decoded: see the warnings above")
 
 
 def open_model(
@@ -124,7 +125,8 @@ def open_model(
     transitions, pdfs = TransitionModel.load(path), graph_pdfs(graph)
     if pdfs != transitions.num_pdfs:
         raise KernelamError(
-            f"{graph}/num_pdfs says {pdfs}, {path} has {transitions.num_pdfs} pdfs: the graph is of another tree"
+            f"{graph}/num_pdfs says {pdfs}, {path} has {transitions.num_pdfs} pdfs: the graph is of another tree;"
+            " make one of this model with utils/mkgraph.sh"
         )
     check_phones(graph / "phones.txt", folder / "phones.txt")
     return load_model(place, device, transform_dir), transitions
@@ -142,5 +144,5 @@ def check_sequences(graph: Fst, transitions: TransitionModel, name: Path) -> Non
     if len(wrong):
         raise KernelamError(
             f"{name}: transition-id {after[wrong[0]]} follows {before[wrong[0]]}, which it cannot in the model:"
-            " the graph is of another tree"
+            " the graph is of another tree; make one of this model with utils/mkgraph.sh"
         )

@@ -59,7 +59,7 @@ def decode_by_kaldi(
     if lost := [utt for utt in features if utt not in found]:
         warn(f"{PROGRAM} made no lattice of {len(lost)} of {len(features)} utterances: {' '.join(lost)}")
     if not found:
-        raise KernelamError(f"nothing of {data} could be decoded")
+        raise KernelamError(f"no utterance of {data} could be decoded: see the warnings above")
 
 
 @contextmanager

@@ -12,7 +12,9 @@ def check_likelihoods(utt: str, log_likelihoods: np.ndarray, num_pdfs: int) -> N
             f"utterance {utt}: {log_likelihoods.shape[1]} likelihoods a frame for a graph and model of {num_pdfs} pdfs"
         )
     if not len(log_likelihoods):
-        raise KernelamError(f"utterance {utt} has no frames")
+        raise KernelamError(f"utterance {utt} has no frames: drop it from the data directory")
     if not np.isfinite(log_likelihoods).all():
         frame = int(np.flatnonzero(~np.isfinite(log_likelihoods).all(axis=1))[0])
-        raise KernelamError(f"utterance {utt}: the likelihoods of frame {frame} are not finite")
+        raise KernelamError(
+            f"utterance {utt}: the likelihoods of frame {frame} are not finite: check its features, and the model"
+        )

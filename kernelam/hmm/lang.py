@@ -34,9 +34,9 @@ def prepare_lang(
 ) -> None:
     """Write the lang directory that Kaldi's prepare_lang.sh makes of the same dictionary: same files, same numbers."""
     if not 0 <= sil_prob < 1:
-        raise KernelamError(f"the silence probability {sil_prob} is not in [0, 1)")
+        raise KernelamError(f"the silence probability, --sil-prob, is at least 0 and below 1, not {sil_prob}")
     if num_sil_states < 1 or num_nonsil_states < 1:
-        raise KernelamError("an HMM needs at least one state")
+        raise KernelamError("--num-sil-states and --num-nonsil-states are at least 1")
     dictionary = Dictionary.load(dict_dir)
     if oov_word not in {entry.word for entry in dictionary.lexicon}:
         raise KernelamError(f"the word for unknown words, {oov_word}, is not in the lexicon of {dict_dir}")

@@ -21,7 +21,9 @@ def mixed(models: Sequence[ArpaModel], weights: Sequence[float]) -> ArpaModel:
     """
     if len(weights) != len(models) or not all(0 <= weight <= 1 for weight in weights) or abs(sum(weights) - 1) > 1e-6:
         given = " ".join(f"{weight:g}" for weight in weights)
-        raise KernelamError(f"{len(models)} models take as many weights, from 0 and with the sum 1, not {given}")
+        raise KernelamError(
+            f"{len(models)} models need {len(models)} weights of at least 0 whose sum is 1, not {given}"
+        )
     for model in models:
         model.check_ends("it cannot be interpolated")
     inside = sorted({word for model in models for word in model.words} - {BOS, EOS})

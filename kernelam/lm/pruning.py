@@ -24,7 +24,7 @@ ROUNDING = 1e-12
 def pruned(model: ArpaModel, threshold: float) -> ArpaModel:
     """`model` without the n-grams, of two words and more, whose loss raises perplexity by a share below `threshold`."""
     if not 0 <= threshold < np.inf:
-        raise KernelamError(f"the threshold of pruning is a number from 0, not {threshold}")
+        raise KernelamError(f"the pruning threshold is at least 0, not {threshold}")
     model.check_ends("it cannot be pruned")
     keep = [np.ones(len(level), bool) for level in model.levels]
     for n in range(model.order, 1, -1):

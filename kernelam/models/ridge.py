@@ -40,7 +40,9 @@ class Ridge(PosteriorModel):
         if scheme not in SCHEMES:
             raise KernelamError(f"no scheme is called {scheme}; there are {', '.join(SCHEMES)}")
         if len(classes) < 2:
-            raise KernelamError("fewer than two classes have frames enough to be set against each other")
+            raise KernelamError(
+                "fewer than two classes have enough frames to be set against each other: train on more data"
+            )
         self.kernel, self.scheme = kernel, scheme
         self.feature_map = feature_map.to(self.device)
         self.classes = classes.to(self.device)

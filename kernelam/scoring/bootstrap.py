@@ -102,7 +102,7 @@ def _units(systems: list[Sequence[WerResult]], utt2spk: Mapping[str, str] | None
     if utt2spk is None:
         return table
     if unknown := [utt for utt in first if utt not in utt2spk]:
-        raise KernelamError(f"utt2spk has no speaker for {unknown[0]}")
+        raise KernelamError(f"utterance {unknown[0]} has no speaker in the utt2spk of its data directory")
     speakers, index = np.unique([utt2spk[utt] for utt in first], return_inverse=True)
     return np.stack([np.bincount(index, row, len(speakers)) for row in table])
 

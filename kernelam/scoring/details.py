@@ -61,7 +61,7 @@ def _per_spk(pairs: Mapping[str, Pairs], utt2spk: Mapping[str, str]) -> str:
     speakers: dict[str, list[ErrorCounts]] = {}
     for utt, aligned in pairs.items():
         if utt not in utt2spk:
-            raise KernelamError(f"utt2spk has no speaker for {utt}")
+            raise KernelamError(f"utterance {utt} has no speaker in the utt2spk of its data directory")
         ops = Counter(_operation(r, h) for r, h in aligned)
         counts = ErrorCounts(ops["I"], ops["D"], ops["S"], ops["C"] + ops["S"] + ops["D"])
         speakers.setdefault(utt2spk[utt], []).append(counts)

@@ -4,8 +4,9 @@
     GONNA     => [{GOING TO / GONNA}] / [ ] __ [ ]
 
 The text, in capitals and with a space at either end, is read from left to right, and what a rule's left side says, in
-its context if it has one, is replaced; of several rules the first. Then hyphens within words divide them. Sections may
-be for the reference or the hypothesis alone: ;; INPUT_DEPENDENT_APPLICATION = "hyp".
+its context if it has one, is replaced; of several rules the first. Alternatives without a context, of which NIST's own
+en20030506.glm has one, would be cut at their last bar: such a rule is left out. Then hyphens within words divide them.
+Sections may be for the reference or the hypothesis alone: ;; INPUT_DEPENDENT_APPLICATION = "hyp".
 """
 
 import re
@@ -16,6 +17,7 @@ from typing import NamedTuple
 
 from kernelam.errors import KernelamError
 from kernelam.kaldi.tables import lines
+from kernelam.progress import warn
 
 _SECTION = re.compile(r';;\s+INPUT_DEPENDENT_APPLICATION\s*=\s*"([^"]*)"')
 _OPTION = re.compile(r"""\*\s*(\w+)\s*=?\s*['"](.*)['"]\s*$""")
@@ -45,6 +47,8 @@ class Rules:
             rule = line.partition(";;")[0].strip()
             if rule.startswith("*"):
                 _check_option(rule, where)
+            elif rule and applies and _is_cut(rule):
+                warn(f"{where}: the rule '{rule}' is left out, for want of a context, / [ ] __ [ ], behind its /")
             elif rule and applies:
                 made = _parsed(rule, where)
                 self._rules[made.old[0]].append(made)
@@ -81,6 +85,12 @@ def _check_option(line: str, where: str) -> None:
         raise KernelamError(f"{where}: {name} '{option[2]}' is not supported; it is to be '{_ONLY[name][0]}'")
 
 
+def _is_cut(line: str) -> bool:
+    """Whether what stands behind the last bar is an alternative."""
+    _, slash, context = line.rpartition("/")
+    return bool(slash) and "_" not in context
+
+
 def _parsed(line: str, where: str) -> _Rule:
     old, arrow, rest = line.partition("=>")
     new, slash, context = rest.rpartition("/")
@@ -88,11 +98,7 @@ def _parsed(line: str, where: str) -> _Rule:
     if not slash:
         new = rest
     else:
-        left, slot, right = context.partition("_")
-        if not slot:
-            raise KernelamError(
-                f"{where}: a rule with alternatives needs a context behind them, / [ ] __ [ ], found '{line}'"
-            )
+        left, _, right = context.partition("_")
         right = right.lstrip("_")
     old, new, left, right = (_bare(part).upper() for part in (old, new, left, right))
     if not arrow or not old:

@@ -21,7 +21,7 @@ class Vocabulary:
         numbers = list(numbers)
         if unknown := [number for number in numbers if number not in self.symbols]:
             raise KernelamError(
-                f"{lattices}, utterance {utt}: word {unknown[0]} is not in {self.words}, or another one there:"
-                " it is of another graph"
+                f"{lattices}, utterance {utt}: word {unknown[0]} is not in {self.words}, or is another one there:"
+                " the lattices are of another graph"
             )
         return [self.symbols[number] for number in numbers]

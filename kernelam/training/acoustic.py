@@ -353,7 +353,7 @@ def fit_inputs(store: FrameStore, context: tuple[int, int], scaling: str = "each
     if scaling == "shared":
         rms = float(np.sqrt(np.mean(np.square(mean) + np.square(deviation))))
         if not rms > np.finfo(np.float32).tiny:
-            raise KernelamError("all features are zero")
+            raise KernelamError(f"all features in {store.folder} are zero: make those of the training data again")
         return Inputs(context, np.zeros(store.dim, np.float32), np.full(store.dim, 1.0 / rms, np.float32))
     still = deviation < np.finfo(np.float32).tiny  # the inverse of what is smaller would be no single-precision number
     if constant := int(still.sum()):

@@ -39,7 +39,8 @@ class Collector:
         self.inverse, self.aims = inverse.astype(np.float32), (gmms.means * inverse).astype(np.float32)
         if len(self.judge.weights) != len(gmms.weights):
             raise KernelamError(
-                f"the two models have {len(self.judge.weights)} and {len(gmms.weights)} Gaussians: they are no pair"
+                f"the two models have {len(self.judge.weights)} and {len(gmms.weights)} Gaussians:"
+                " they are not of one training"
             )
 
     def add(self, stats: FmllrStats, x: NDArray[np.float32], occupied: "Occupied") -> None:

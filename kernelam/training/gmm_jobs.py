@@ -35,7 +35,7 @@ def merge_parts(ali: Path, parts: Sequence[Path], out: Path) -> None:
     models = [GmmModel.read(part) for part in parts]
     whole = models[0]
     if any(model.num_classes != whole.num_classes for model in models):
-        raise KernelamError(f"{parts[0]} and others are not parts of one model")
+        raise KernelamError(f"{parts[0]} and the other parts are not of one model: run the training step again")
     ids = np.concatenate(list(read_alignment_dir(ali).values()))
     whole.gmms = assembled([model.gmms for model in models])
     whole.transitions = whole.transitions.update(np.bincount(ids, minlength=len(whole.transitions.log_probs)))

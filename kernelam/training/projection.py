@@ -21,7 +21,8 @@ def fit_projection(name: str, dim: int, size: int, classes: int, frames: Frames,
     """
     limit = size if name == "pca" else min(size, classes - 1)
     if dim > limit:
-        raise KernelamError(f"{name}:{dim} is more than the {limit} dimensions that {size} features have for it")
+        told = f" for {classes} classes" if name == "fda" else ""
+        raise KernelamError(f"{name}:{dim} is more than the {limit} dimensions that {size} features have{told}")
     if size > LARGEST:
         raise KernelamError(
             f"{name} of {size} features is too large: give the map inside it at most {LARGEST}, as in #5000"

@@ -1,10 +1,10 @@
 #!/usr/bin/env python
 """Data directories and dictionary of a language pack of IARPA Babel.
 
-train and heldout are the conversations of the sub-train folder (the limited pack) or of the training folder (the full
-one), every tenth heldout. test is the eval folder where it is transcribed, dev the dev folder; otherwise every fourth
-conversation of the dev folder is dev, on which weights are tuned, and the others are test. The two sides of a
-conversation are speakers of their own, and always in the same set.
+train and heldout are the conversations of the sub-train folder (the limited pack, whose sound is in the training
+folder) or of the training folder (the full one), every tenth heldout. test is the eval folder where it is transcribed,
+dev the dev folder; otherwise every fourth conversation of the dev folder is dev, on which weights are tuned, and the
+others are test. The two sides of a conversation are speakers of their own, and always in the same set.
 """
 
 import re
@@ -19,7 +19,7 @@ from babel_pieces import BEGIN, Pieces
 from babel_transcripts import NOT_WORDS, Markup, turns
 
 from kernelam.cli.mistakes import run
-from kernelam.corpora import found_instead, some
+from kernelam.corpora import found_instead, seconds_of, some
 from kernelam.errors import KernelamError
 from kernelam.kaldi.datawrite import Spoken, write_data_dir
 from kernelam.kaldi.tables import lines
@@ -31,6 +31,7 @@ SIDES = {"inLine": "A", "outLine": "B"}
 HELDOUT = 10  # one conversation of so many
 TUNED = 4  # likewise, of the dev folder
 SHORTEST = 0.1  # seconds of an utterance
+DEPTH = 3  # folders between the one that is named and the pack
 
 
 @dataclass(frozen=True)
@@ -52,35 +53,43 @@ class Recording:
         return self._parts["id"]
 
     def utterances(self, markup: Markup) -> Iterator[Spoken]:
-        """Turns in which something is heard, spoken or not."""
+        """Turns in which something is heard, spoken or not. The last time of a transcript may lie behind the sound."""
         speaker = f"{self.caller}_{SIDES[self._parts['line']]}"
+        length, sound = seconds_of(self.sound)
         for turn in turns(self.transcript):
-            words = markup.words(turn.text)
-            if words and turn.end - turn.start >= SHORTEST:
+            words, end = markup.words(turn.text), min(turn.end, length)
+            if words and turn.start >= length:
+                warn(f"{self.transcript}, line {turn.line}, is left out: {self.sound} ends at {length:g} s, before it")
+            elif words and end - turn.start >= SHORTEST:
                 utt = f"{speaker}_{self._parts['time']}_{round(1000 * turn.start):07d}"
-                seconds = (turn.start, turn.end)
-                yield Spoken(utt, speaker, " ".join(words), str(self.sound), "", self.name, seconds, channel="A")
+                yield Spoken(utt, speaker, " ".join(words), sound, "", self.name, (turn.start, end), channel="A")
 
 
-def root_of(corpus: Path) -> Path:
-    """The folder conversational of the pack: in `corpus`, or in a folder of it."""
+def root_of(corpus: Path, code: str) -> Path:
+    """The folder conversational of the pack: in `corpus`, or in a folder of it; of several, that of the language.
+
+    A release of the eval folder alone is not meant.
+    """
     if not corpus.is_dir():
         raise KernelamError(f"no such directory {corpus}")
-    inside = sorted(path for path in corpus.iterdir() if path.is_dir())
-    for candidate in (corpus, *inside):
-        if (candidate / "conversational").is_dir():
-            return candidate.resolve() / "conversational"
+    for depth in range(DEPTH + 1):
+        found = sorted(path for path in corpus.glob("*/" * depth + "conversational") if path.is_dir())
+        found = [path for path in found if (path / "dev").is_dir()] or found
+        own = [path for path in found if re.search(rf"(?<!\d){code}(?!\d)", path.parent.name)] or found
+        if own:
+            return own[0].resolve()
     raise KernelamError(
         f"{corpus} is not a language pack of Babel: neither it nor a folder in it has a folder conversational;"
-        f" {found_instead((path.name for path in corpus.iterdir()), 'conversational', 'IARPA_BABEL_OP1_103')}"
+        f" {found_instead((path.name for path in corpus.iterdir()), 'conversational', f'IARPA_BABEL_OP1_{code}')}"
     )
 
 
-def recordings(part: Path, code: str) -> list[Recording]:
-    """Sides of conversations of training, dev, …; those without sound or transcript are named."""
+def recordings(part: Path, code: str, audio: Path | None = None) -> list[Recording]:
+    """Sides of conversations of training, dev, …; those without sound (in `audio`) or transcript are named."""
     found: dict[str, dict[str, Path]] = {}
+    folders = {"audio": audio or part / "audio", "transcription": part / "transcription"}
     for folder, endings in FOLDERS.items():
-        for path in sorted((part / folder).glob("*")):
+        for path in sorted(folders[folder].glob("*")):
             if path.suffix.lower() in endings and (match := NAME.fullmatch(path.stem)):
                 if match["code"] != code:
                     raise KernelamError(f"{path} is of the language {match['code']}, and {code} is wanted")
@@ -90,9 +99,11 @@ def recordings(part: Path, code: str) -> list[Recording]:
     ]
     if not whole:
         raise KernelamError(
-            f"{part} has no conversation: a file such as BABEL_BP_{code}_10470_20111118_172644_inLine.sph in audio,"
-            " and one of the same name with .txt in transcription"
+            f"{part} has no conversation: a file such as BABEL_BP_{code}_10470_20111118_172644_inLine.sph in"
+            f" {audio or 'audio'}, and one of the same name with .txt in transcription"
         )
+    if audio:  # which has the sound of others too
+        found = {name: kinds for name, kinds in found.items() if "transcription" in kinds}
     lacking = sorted(f"{folder}/{name}" for name, kinds in found.items() for folder in FOLDERS if folder not in kinds)
     if lacking:
         warn(f"{part}: {len(lacking)} of {len(found)} recordings are left out, for want of {some(lacking)}")
@@ -101,13 +112,14 @@ def recordings(part: Path, code: str) -> list[Recording]:
 
 def training_of(root: Path, code: str, pack: str, listed: Path | None) -> list[Recording]:
     """The recordings of the limited or the full pack, or those that a file lists."""
-    limited = pack == "limited"
-    if limited and listed is None and not (root / "sub-train").is_dir():
+    if pack == "limited" and listed is None:
+        for part in sorted(root.glob("sub-train*")):  # sub-train1 in releases of Cantonese
+            return recordings(part, code, None if (part / "audio").is_dir() else root / "training/audio")
         raise KernelamError(
             f"{root} has no folder sub-train, which is the limited pack: name its recordings with --train-list, or take"
             " the full one with --pack full"
         )
-    found = recordings(root / ("sub-train" if limited and listed is None else "training"), code)
+    found = recordings(root / "training", code)
     if listed is None:
         return found
     wanted = {Path(line.strip()).stem for line in lines(listed) if line.strip()}
@@ -119,7 +131,7 @@ def training_of(root: Path, code: str, pack: str, listed: Path | None) -> list[R
 def sets_of(root: Path, code: str, pack: str, listed: Path | None) -> dict[str, list[Recording]]:
     """train, heldout, dev and test, no caller in two of them."""
     result = {"dev": recordings(root / "dev", code)}
-    if (root / "eval/transcription").is_dir():
+    if any((root / "eval/transcription").glob("*.txt")):
         result["test"] = recordings(root / "eval", code)
     else:
         callers = sorted({one.caller for one in result["dev"]})
@@ -223,7 +235,7 @@ def main(
     data: Path,
 ) -> None:
     """Write DATA/{train,heldout,dev,test} and DATA/local/dict of the language pack in CORPUS."""
-    root = root_of(corpus)
+    root = root_of(corpus, code)
     chosen = sets_of(root, code, pack, train_list)
     lexicons = sorted((root / "reference_materials").glob("lexicon.sub-train*.txt")) if pack == "limited" else []
     lexicon = Lexicon([*lexicons, root / "reference_materials/lexicon.txt"][0], tones, romanised)

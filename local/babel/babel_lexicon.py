@@ -14,6 +14,7 @@ from babel_transcripts import HESITATION, NOISE, UNKNOWN, VOCAL_NOISE
 from kernelam.errors import KernelamError
 from kernelam.files import write_texts
 from kernelam.kaldi.tables import lines
+from kernelam.progress import warn
 
 Phones = tuple[str, ...]
 SILENCE = "SIL"
@@ -34,11 +35,15 @@ class Lexicon:
         self.words: dict[str, list[Phones]] = {}
         self._tones = tones
         self._syllables: dict[str, Counter[Phones]] = defaultdict(Counter)
+        self._odd: list[str] = []
         for number, line in enumerate(lines(path), 1):
             if line.strip():
                 self._add(line.removeprefix("\ufeff").split("\t"), 2 if romanised else 1, f"{path}, line {number}")
+        columns = "a word, its romanisation and pronunciations" if romanised else "a word and pronunciations"
         if not self.words:
-            raise KernelamError(f"{path} has no words")
+            raise KernelamError(f"{path} has no line of {columns}, tabs between them")
+        if self._odd:
+            warn(f"{len(self._odd)} lines are left out, not {columns}, tabs between them: {'; '.join(self._odd[:10])}")
         self.characters = frozenset("".join(self.words))
 
     def _add(self, columns: list[str], first: int, where: str) -> None:
@@ -47,8 +52,8 @@ class Lexicon:
         if word.startswith("<") and word.endswith(">"):
             return
         if len(word.split()) != 1 or not found:
-            before = "a word, its romanisation" if first == 2 else "a word"
-            raise KernelamError(f"{where}: expected {before} and pronunciations, tabs between them, not '{columns[0]}'")
+            self._odd.append(f"{where}, '{columns[0]}'")
+            return
         own = self.words.setdefault(word, [])
         for text in found:
             syllables = [self._syllable(part.split(), where) for part in re.split(r"(?:^|\s)[.#](?=\s|$)", text)]

@@ -27,6 +27,7 @@ HERE = Path(__file__).resolve().parent
 RATE = 8000
 TURNS = 10  # of a side
 SNR_DB = 25.0
+BEHIND = 0.7  # seconds by which the last time of a transcript lies behind the sound
 NOISES = ("<breath>", "<cough>", "<laugh>", "<lipsmack>", "<click>", "<int>")
 
 
@@ -100,11 +101,14 @@ class Side:
         noisy = clean + rng.standard_normal(len(clean)) * np.sqrt(sound.power(clean) / 10 ** (SNR_DB / 10))
         whole = io.BytesIO()
         soundfile.write(whole, noisy * (0.5 / np.abs(noisy).max()), RATE, "ULAW", format="NIST")
-        return whole.getvalue(), "\n".join([*self.text, f"[{len(clean) / RATE:.3f}]", ""])
+        return whole.getvalue(), "\n".join([*self.text, f"[{len(clean) / RATE + BEHIND:.3f}]", ""])
 
 
 def write_pack(root: Path, sides: dict[str, list[Side]], lexicon: list[list[str]]) -> None:
-    """Sound, transcripts and their romanisation of each part; the lexicon of all words, and of those of sub-train."""
+    """Sound, transcripts and their romanisation of each part; the lexicon of all words, and of those of sub-train.
+
+    The sound of sub-train is in the folder of training only.
+    """
     roman = {row[0]: row[1] for row in lexicon}
     for part, own in sides.items():
         for side in own:
@@ -115,6 +119,8 @@ def write_pack(root: Path, sides: dict[str, list[Side]], lexicon: list[list[str]
                 ("transcription", "txt", text.encode()),
                 ("transcript_roman", "txt", romanised.encode()),
             ):
+                if (part, folder) == ("sub-train", "audio"):
+                    continue
                 with replacing(root / part / folder / f"{side.name}.{ending}") as stream:
                     stream.write(file)
     seen = {word for side in sides["sub-train"] for line in side.text for word in line.split()}
@@ -145,7 +151,8 @@ def main(nj: int, language: str, conversations: int, corpus: Path) -> None:
         for number in numbers:
             for place, line in enumerate(("inLine", "outLine")):
                 voice = replace(voices[(2 * number + place) % len(voices)], language=own.voice)
-                name = f"BABEL_{own.program}_{10033 + 1187 * number}_201111{10 + number}_1726{40 + number}_{line}"
+                second = 40 + number + (place if number % 2 else 0)  # sides that began a second apart occur
+                name = f"BABEL_{own.program}_{10033 + 1187 * number}_201111{10 + number}_1726{second}_{line}"
                 rng = sound.generator(1, f"talk {name}")
                 for turn in range(TURNS):
                     tasks.append((talk.turn(rng), voice, f"{name} {turn}"))

@@ -2,34 +2,36 @@
 """Data directories and dictionary of Broadcast News.
 
 Shows of LDC97S44 and LDC98S71 are trained on, a tenth of their speech, in whole shows, heldout; dev and test are
-folders with sound and an STM file. Words are in lower case; a fragment is an unknown word, as one that the lexicon
+folders with sound and STM files. Words are in lower case; a fragment is an unknown word, as one that the lexicon
 lacks.
 """
 
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
-from bn_files import files, found_in, refuse, seconds_of, sounds_of, transcripts_of
+from bn_files import files, found_in, refuse, sounds_of, transcripts_of
 from bn_words import UNKNOWN, read_lexicon, write_dictionary
-from hub4_sgml import spoken, text_of
+from hub4_sgml import show_of, spoken, text_of
 
 from kernelam.cli.mistakes import run
-from kernelam.corpora import some
+from kernelam.corpora import seconds_of, some
 from kernelam.errors import KernelamError
 from kernelam.files import replacing
 from kernelam.frontend.audio import MAX_OVERSHOOT
 from kernelam.kaldi.datawrite import Spoken, write_data_dir
 from kernelam.kaldi.tables import lines
 from kernelam.progress import say, warn
+from kernelam.scoring.glm import Rules
 from kernelam.scoring.networks import EMPTY, network
 from kernelam.scoring.stm import Reference, read_stm
 
 HELDOUT = 0.1  # of the speech
+GAP = "inter_segment_gap"  # a speaker of STM files, who says nothing
 PATH = click.Path(path_type=Path)
 
 
@@ -46,7 +48,7 @@ def chosen(shows: Path | None, sounds: Mapping[str, Path], texts: Mapping[str, l
     """The shows to train on; those that lack sound or transcript are listed and counted."""
     wanted = sorted(texts)
     if shows:
-        wanted = list(dict.fromkeys(Path(line.strip()).stem.lower() for line in lines(shows) if line.strip()))
+        wanted = list(dict.fromkeys(show_of(line.strip()) for line in lines(shows) if line.strip()))
     for kind, there in (("sound", sounds), ("transcript", texts)):
         if missing := [show for show in wanted if show not in there]:
             warn(f"{len(missing)} of {len(wanted)} shows are left out, for want of their {kind}: {some(missing)}")
@@ -87,24 +89,46 @@ def training(segments: Mapping[str, list[Reference]], sounds: Mapping[str, Path]
     return parts
 
 
-def evaluation(folder: Path) -> Part:
-    """The one STM file of a folder, as far as there is sound for it."""
-    found = list(files([folder], (".stm",)))
+def mended(text: str) -> str:
+    """STM text with each of several words in ( ) or (( )) in brackets of its own, and without marks of asides."""
+    text = re.sub(r"<[BE]_ASIDE>\s*", "", text, flags=re.IGNORECASE)
+    text = re.sub(r"\(+([^(){}/]*)\)+", lambda found: " ".join(f"({word})" for word in found[1].split()), text)
+    return text.replace("((", "(")
+
+
+def rows_of(path: Path, sounds: Container[str]) -> Iterator[str]:
+    """Lines of an STM file as they are scored: comments, and what is said in recordings that are there."""
+    for row in lines(path):
+        recording, _, speaker = [*row.split(), "", "", ""][:3]
+        if row.startswith(";;"):
+            yield row
+        elif recording in sounds and speaker != GAP:
+            end = len("".join(re.findall(r"\S+\s*", row)[:5]))
+            yield row[:end] + mended(row[end:])
+
+
+def evaluation(folders: Sequence[Path]) -> Part:
+    """The STM files in some folders, as far as there is sound for them."""
+    found = {path: read_stm(path) for path in files(folders, (".stm",))}
     if not found:
-        raise refuse([folder], "STM file", f"{folder.name}.stm")
-    if len(found) > 1:
-        raise KernelamError(f"{folder} has {len(found)} STM files, {some(path.name for path in found)}; one is needed")
-    there, segments = sounds_of([folder]), read_stm(found[0])
-    shows = sorted({one.recording for one in segments})
-    sounds = {show: there[show.lower()] for show in shows if show.lower() in there}
-    if missing := [show for show in shows if show not in sounds]:
-        warn(
-            f"{len(missing)} of {len(shows)} shows of {found[0]} are left out, for want of their sound: {some(missing)}"
-        )
+        raise refuse(folders, "STM file", f"{folders[0].name}.stm")
+    where: dict[str, Path] = {}
+    for path, own in found.items():
+        for show in sorted({one.recording for one in own}):
+            if show in where:
+                raise KernelamError(f"{where[show]} and {path} both have the show {show}; one of them is needed")
+            where[show] = path
+    there = sounds_of(folders)
+    sounds = {show: there[show_of(f"{show}.stm")] for show in sorted(where) if show_of(f"{show}.stm") in there}
+    names = some(map(str, found))
+    if missing := sorted(where.keys() - sounds.keys()):
+        warn(f"{len(missing)} of {len(where)} shows of {names} are left out, for want of their sound: {some(missing)}")
     if not sounds:
-        raise KernelamError(f"{folder} has the sound of none of the shows of {found[0]}")
-    rows = [row for row in lines(found[0]) if row.startswith(";;") or (row.split() or [""])[0] in sounds]
-    return Part([one for one in segments if one.recording in sounds], sounds, "".join(f"{row}\n" for row in rows))
+        raise KernelamError(f"{' '.join(map(str, folders))}: there is the sound of none of the shows of {names}")
+    rows = [row for path in found for row in rows_of(path, sounds)]
+    every = [one for own in found.values() for one in own if one.recording in sounds and one.speaker != GAP]
+    segments = [replace(one, text=mended(one.text)) for one in every]
+    return Part(segments, sounds, "".join(f"{row}\n" for row in rows))
 
 
 def utterances(part: Part) -> list[Spoken]:
@@ -146,8 +170,8 @@ def paths(text: str) -> list[Path]:
 @click.command()
 @click.option("--transcripts", default="", help="Folders; the corpus by default.")
 @click.option("--shows", type=PATH, help="The shows to train on, one a line; default: all.")
-@click.option("--dev", type=PATH, help="A folder with sound and an STM file.")
-@click.option("--test", type=PATH, help="Another.")
+@click.option("--dev", default="", help="Folders with sound and STM files.")
+@click.option("--test", default="", help="Others.")
 @click.option("--lexicon", type=PATH, help="Pronunciations in CMUdict's layout.")
 @click.option("--glm", type=PATH, help="Mapping rules of the evaluation.")
 @click.option("--text", default="", help="Files of more text.")
@@ -156,8 +180,8 @@ def paths(text: str) -> list[Path]:
 def main(
     transcripts: str,
     shows: Path | None,
-    dev: Path | None,
-    test: Path | None,
+    dev: str,
+    test: str,
     lexicon: Path | None,
     glm: Path | None,
     text: str,
@@ -168,22 +192,27 @@ def main(
     folders = paths(corpus)
     sounds_of(folders)
     places = {
-        "dev": dev or found_in(folders, r"dev-?04.*", "--dev, a folder with the sound and STM file of Dev04f,"),
-        "test": test or found_in(folders, r"rt-?03.*", "--test, a folder with the sound and STM file of RT-03,"),
+        "dev": paths(dev) or [found_in(folders, r"dev-?04.*", "--dev, folders with sound and STM files of Dev04f,")],
+        "test": paths(test) or [found_in(folders, r"rt-?03.*", "--test, folders with sound and STM files of RT-03,")],
     }
     lexicon = lexicon or found_in(folders, r"(lexicon|cmudict).*", "--lexicon, pronunciations in CMUdict's layout,")
     if glm is None and any(path for folder in folders for path in folder.glob("*.glm")):
         glm = found_in(folders, r".*\.glm", "--glm, the mapping rules that are meant,")
-    apart = list(places.values())
-    sounds, texts = sounds_of(folders, apart), transcripts_of(paths(transcripts) or folders, apart)
+    apart = [folder for own in places.values() for folder in own]
+    sounds = sounds_of(folders, apart)
+    texts = transcripts_of(paths(transcripts) or folders, apart, sounds)
     parts = training({show: texts[show] for show in chosen(shows, sounds, texts)}, sounds)
-    parts |= {name: evaluation(place) for name, place in places.items()}
+    parts |= {name: evaluation(own) for name, own in places.items()}
     said = {name: utterances(part) for name, part in parts.items()}
     texts_there = [folder / "text.txt" for folder in folders if (folder / "text.txt").is_file()]
     more = [spoken(row) for path in paths(text) or texts_there for row in text_of(path).splitlines()]
     rows = [*(one.words for name in ("train", "heldout") for one in said[name]), *more]
     counts = Counter(word for row in rows for word in row.split() if word != UNKNOWN)
-    pronunciations, rules = read_lexicon(lexicon), text_of(glm) if glm else ""
+    pronunciations, rules = read_lexicon(lexicon), ""
+    if glm:
+        for side in ("ref", "hyp"):
+            Rules(glm, side)  # what is wrong with them is told now, and not days later by the scoring
+        rules = text_of(glm)
     for name, part in parts.items():
         write_set(data / name, part, said[name], rules)
     write_dictionary(data / "local/dict", counts, pronunciations)

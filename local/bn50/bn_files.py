@@ -1,13 +1,11 @@
 """Sound, transcripts and other files of Broadcast News in folders that may be laid out in any way."""
 
 import re
-import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import soundfile
-from hub4_sgml import is_episode, read_episode
+from hub4_sgml import is_episode, read_episode, show_of
 
 from kernelam.corpora import found_instead, some
 from kernelam.errors import KernelamError
@@ -36,49 +34,31 @@ def refuse(folders: Sequence[Path], wanted: str, like: str) -> KernelamError:
 
 
 def sounds_of(folders: Sequence[Path], without: Sequence[Path] = ()) -> dict[str, Path]:
-    found = {path.stem.lower(): path for path in files(folders, SOUNDS, without)}
+    found = {show_of(path): path for path in files(folders, SOUNDS, without)}
     if not found:
         raise refuse(folders, "sound of Broadcast News", "a960523.sph")
     return found
 
 
-def transcripts_of(folders: Sequence[Path], without: Sequence[Path]) -> dict[str, list[Reference]]:
-    """By show. Where there are both, STM comes before SGML."""
+def transcripts_of(
+    folders: Sequence[Path], without: Sequence[Path], sounds: Container[str]
+) -> dict[str, list[Reference]]:
+    """By show. Where there are both, STM comes before SGML. What has no sound, as examples in papers, is not read."""
     episodes: dict[str, list[Reference]] = {}
     timed: dict[str, list[Reference]] = {}
     for path in files(folders, TEXTS, without):
         if path.suffix.lower() == ".stm":
             for one in read_stm(path):
-                timed.setdefault(one.recording.lower(), []).append(replace(one, recording=one.recording.lower()))
+                show = show_of(f"{one.recording}.stm")
+                timed.setdefault(show, []).append(replace(one, recording=show))
         elif is_episode(path):
-            show, segments = read_episode(path)
-            if show in episodes:
+            show = show_of(path)
+            if show in episodes and show in sounds:
                 raise KernelamError(f"{path}: there is another transcript of {show}")
-            episodes[show] = segments
+            episodes[show] = read_episode(path) if show in sounds else []
     if not (episodes or timed):
         raise refuse(folders, "transcript: SGML with an <Episode>, or STM", "a960523.txt")
     return episodes | timed
-
-
-def seconds_of(path: Path) -> tuple[float, str]:
-    """How long a sound file is, and what stands in wav.scp for it."""
-    with path.open("rb") as stream:
-        head = stream.read(1024)
-    if not head.startswith(b"NIST_1A"):
-        try:
-            return soundfile.info(path).duration, str(path.resolve())
-        except soundfile.SoundFileError as error:
-            raise KernelamError(f"{path} cannot be read as sound: {error}") from None
-    fields = dict(re.findall(r"^(\w+) -\w+ (.*)$", head.decode("ascii", "replace"), re.MULTILINE))
-    try:
-        seconds = int(fields["sample_count"]) / int(fields["sample_rate"])
-    except (KeyError, ValueError, ZeroDivisionError):
-        raise KernelamError(f"{path}: its SPHERE header does not tell sample_count and sample_rate") from None
-    if "embedded" not in fields.get("sample_coding", "pcm"):
-        return seconds, str(path.resolve())
-    if not shutil.which("sph2pipe"):
-        raise KernelamError(f"{path} is compressed ({fields['sample_coding']}): sph2pipe is needed on the PATH")
-    return seconds, f"sph2pipe -f wav {path.resolve()} |"
 
 
 def found_in(folders: Sequence[Path], pattern: str, what: str) -> Path:

@@ -8,7 +8,7 @@ and two voices at once, which are not to be trained on or scored.
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -34,6 +34,7 @@ SNR_DB = 10.0
 HESITATION = "uh"
 EXCLUDED = "excluded_region"
 UNSAID = "tomatoes"  # which the lexicon lacks, as real ones lack some words
+RT03 = "data/{}/eval03/english/bnews"
 GLM = """;; Mapping rules of the look-alike
 * name "lookalike.glm"
 * desc "hesitations, spellings, contractions"
@@ -45,6 +46,7 @@ UH      => %HESITATION        / [ ] __ [ ] ;; hesitation token
 UM      => %HESITATION        / [ ] __ [ ] ;; hesitation token
 BEDROOM => BED ROOM           / [ ] __ [ ]
 TWO     => [{TWO / TOO}]      / [ ] __ [ ]
+[NOON'S] => [{NOON'S / NOON IS
 """
 
 
@@ -125,13 +127,20 @@ def marked(text: str, number: int) -> str:
     return " ".join([MARKS[number % len(MARKS)].format(first), *rest]) + "."
 
 
+def overlapped(part: Reference, times: str, tick: str) -> list[str]:
+    """Two voices at once; times are marked among what is said, too."""
+    middle = (part.begin + part.end) / 2
+    return [f"<Overlap {times}>", tick.format(part.begin), "well", tick.format(middle), "yes", "</Overlap>"]
+
+
 def sgml(show: Show, tape: Tape) -> str:
     """The transcript, with the tags of its year."""
     old = show.kind == "1996"
     start, end = ("S_time", "E_time") if old else ("startTime", "endTime")
     turn, tick = ("Segment", "<Sync Time={:.3f}>") if old else ("turn", "<time sec={:.3f}>")
     name = f"{show.name}.sph" if old else f'"{show.name}"'
-    rows = [f"<Episode Filename={name} Program=Look_Alike Scribe=espeak Date=960523:1830 Version=1>"]
+    rows = [] if old else ['<!DOCTYPE episode SYSTEM "utf.dtd">']
+    rows += [f"<Episode Filename={name} Program=Look_Alike Scribe=espeak Date=960523:1830 Version=1>"]
     number = 0
     for speaker, group in itertools.groupby(tape.parts, lambda part: part.speaker):
         parts = list(group)
@@ -147,20 +156,25 @@ def sgml(show: Show, tape: Tape) -> str:
                 f'<{turn} {times} Speaker="{speaker}" Mode=Planned Fidelity=High>',
             ]
             for part in parts:
-                said = f"<Overlap {times}>\n# well yes #\n</Overlap>" if part.ignored else marked(part.text, number)
-                rows += [tick.format(part.begin), said]
+                rows += overlapped(part, times, tick) if part.ignored else [tick.format(part.begin)]
+                rows += [] if part.ignored else ["<Comment>not said</Comment>", marked(part.text, number)]
                 number += 1
             rows.append(f"</{turn}>")
         rows.append("</Section>")
     return "\n".join([*rows, "</Episode>", ""])
 
 
+def gap_behind(part: Reference) -> Reference:
+    return replace(part, speaker="inter_segment_gap", begin=part.end, labels="<o,,>", text="")
+
+
 def stm_lines(tapes: list[Tape]) -> str:
-    """Sets in the head, hesitations that may be missing, a spelling that may be another."""
+    """Sets in the head, gaps of no length, hesitations that may be missing, a bracket too many, other spellings."""
     head = [';; CATEGORY "0" "" ""', ';; LABEL "O" "Overall" "The whole set"', ';; LABEL "F0" "Planned" ""']
-    rows = [part.line for tape in tapes for part in tape.parts]
+    parts = [both for tape in tapes for part in tape.parts for both in (part, gap_behind(part))]
+    rows = [part.line for part in parts]
     changed = [
-        row.replace(f" {HESITATION} ", f" ({HESITATION}) ").replace(" four ", " { four / for } ") for row in rows
+        row.replace(f" {HESITATION} ", f" (({HESITATION}) ").replace(" four ", " { four / for } ") for row in rows
     ]
     return "\n".join([*head, *changed, ""])
 
@@ -184,15 +198,15 @@ def schedule(corpus: Path, shows: int) -> list[Show]:
     for number in range(shows):
         pair = [voices["train"][(2 * number + k) % len(voices["train"])] for k in (0, 1)]
         if number % 2:
-            name, folder, kind = f"ea9701{number + 6:02d}", "LDC98S71/97_eng_bns_hub4", "1997"
+            name, file, kind = f"ea9701{number + 6:02d}", "LDC98S71/97_eng_bns_hub4/{}.sph", "1997"
         else:
-            name, folder, kind = f"a9605{number + 10:02d}", "LDC97S44/data", "1996"
-        made.append(Show(name, kind, corpus / folder / f"{name}.sph", pair))
-    for name, folder in (("dev", "dev04f"), ("test", "rt03")):
+            name, file, kind = f"a9605{number + 10:02d}", "LDC97S44/data/{}_.sph", "1996"
+        made.append(Show(name, kind, corpus / file.format(name), pair))
+    for name, folder, inside in (("dev", "dev04f", "."), ("test", "rt03", RT03.format("audio"))):
         for number in range(2):
             show = f"2003{name}{number + 1}_abc"
             pair = [voices[name][(2 * number + k) % len(voices[name])] for k in (0, 1)]
-            made.append(Show(show, folder, corpus / folder / f"{show}.sph", pair))
+            made.append(Show(show, folder, corpus / folder / inside / f"{show}.sph", pair))
     return made
 
 
@@ -222,19 +236,23 @@ def main(nj: int, shows: int, corpus: Path) -> None:
         tape = recorded(show, said)
         files[show.sound] = tape.sphere()
         if show.kind.startswith("19"):
-            folder = "LDC97T22/hub4_eng_train_trans/abc_nli" if show.kind == "1996" else "LDC98T28/transcrp"
-            files[corpus / folder / f"{show.name}.txt"] = sgml(show, tape).encode()
+            file = "LDC97T22/hub4_eng_train_trans/abc_nli/{}.txt"
+            if show.kind == "1997":
+                file = "LDC98T28/hub4e97_trans_980217/transcrp/{}.sgml"
+            files[corpus / file.format(show.name)] = sgml(show, tape).encode()
         else:
             evaluations.setdefault(show.kind, []).append(tape)
-    for folder, tapes in evaluations.items():
-        files[corpus / folder / f"{folder}.stm"] = stm_lines(tapes).encode()
+    files[corpus / "dev04f/dev04f.stm"] = stm_lines(evaluations["dev04f"]).encode()
+    for tape in evaluations["rt03"]:
+        file = f"rt03/{RT03.format('references')}/{tape.parts[0].recording}.stm"
+        files[corpus / file] = stm_lines([tape]).encode()
     vocabulary = sorted({word.strip(",") for words, _ in tasks for word in words})
     more = [" ".join(sentences.draw()).replace(",", "") for _ in range(TEXT)]
     more = [row for row in more if set(row.split()) <= set(vocabulary)]
     entries = spoken.lexicon(isolated(spoken.unheard(vocabulary), phones, tasks[0][1], nj))
     files |= {corpus / "lexicon.txt": cmudict(entries).encode(), corpus / "lookalike.glm": GLM.encode()}
     files[corpus / "text.txt"] = "".join(f"{row.capitalize()}.\n" for row in more).encode()
-    files[corpus / "LDC97T22/readme.txt"] = b"Transcripts of the look-alike.\n"
+    files[corpus / "LDC97T22/readme.txt"] = b"Transcripts of the look-alike, of which\n<Episode>\n<Segment>\n"
     for path, content in files.items():
         with replacing(path) as stream:
             stream.write(content)

@@ -1,5 +1,6 @@
 """Transcripts of the Hub-4 training shows: SGML of 1996 (Segment, S_time, Sync) and of 1997 (turn, startTime, time)."""
 
+import html
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +9,10 @@ from kernelam.errors import KernelamError
 from kernelam.progress import warn
 from kernelam.scoring.stm import Reference
 
-_PIECE = re.compile(r'<(?P<close>/?)(?P<tag>\w+)(?P<attributes>(?:"[^"\n<]*"|[^>"])*)>|(?P<text>[^<]+)|<')
+_PIECE = re.compile(
+    r'<(?P<close>/?)(?P<tag>\w+)(?P<attributes>(?:"[^"\n<]*"|[^>"])*|[^>\n]*)>|(?P<text>[^<]+)|(?P<other><[!?][^>]*>)|<'
+)
+_COMMENT = re.compile(r"<!--.*?-->|<comment\b[^>]*>(?:[^<]*</comment>|[^\n<]*)", re.IGNORECASE | re.DOTALL)
 _ATTRIBUTE = re.compile(r"""(\w+)\s*=\s*("[^"]*"|[^\s,]+)""")
 _TURNS, _TIMES = ("turn", "segment"), ("sync", "time")
 _UNHEARD = ("commercial", "nontrans")  # types of sections that nobody is to train on
@@ -30,19 +34,28 @@ def is_episode(path: Path) -> bool:
         return b"<episode" in stream.read(20_000).lower()
 
 
-def read_episode(path: Path) -> tuple[str, list[Reference]]:
-    """The name of the show, and its stretches between time marks as they would stand in an STM file."""
+def show_of(name: str | Path) -> str:
+    """The show that a file is of. Of 1996, some have an _ behind it; what is within may name another by mistake."""
+    return Path(name).stem.lower().rstrip("_")
+
+
+def read_episode(path: Path) -> list[Reference]:
+    """The stretches of a show between time marks, as they would stand in an STM file."""
     reader = _Reader(path)
-    segments = list(reader.segments(text_of(path)))
-    return reader.show, segments
+    text = _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text_of(path))
+    segments = list(reader.segments(text))
+    if reader.odd:
+        warn(f"{reader.odd[0]}: {len(reader.odd)} stretches, this the first, are left out, since they take no time")
+    return segments
 
 
 class _Reader:
     def __init__(self, path: Path) -> None:
-        self._path, self.show = path, path.stem.lower()
+        self._path, self._show = path, show_of(path)
         self._speaker, self._begin, self._end = "", 0.0, 0.0
         self._words: list[str] = []
-        self._turn = self._unheard = self._unused = False
+        self._turn = self._unheard = self._unused = self._within = False
+        self.odd: list[str] = []
 
     def segments(self, text: str) -> Iterator[Reference]:
         line = 1
@@ -53,14 +66,14 @@ class _Reader:
                 if self._turn:
                     self._words.append(piece["text"])
                 continue
+            if piece["other"]:
+                continue
             if not tag:
                 raise KernelamError(f"{where}: a < that begins no tag, or one that does not end")
             attributes = {
                 name.lower(): value.strip('"') for name, value in _ATTRIBUTE.findall(piece["attributes"] or "")
             }
-            if tag == "episode" and not piece["close"]:
-                self.show = Path(attributes.get("filename", self.show)).stem.lower()
-            elif tag == "section":
+            if tag == "section":
                 self._unheard = not piece["close"] and attributes.get("type", "").lower() in _UNHEARD
             elif tag in _TURNS and not piece["close"]:
                 if self._turn:
@@ -70,23 +83,24 @@ class _Reader:
                     _seconds(attributes, names, where) for names in ("starttime s_time", "endtime e_time")
                 )
             elif tag in _TURNS:
+                self._within = False
                 yield from self._flush(self._end, where)
                 self._turn = False
             elif tag in _TIMES and self._turn:
                 yield from self._flush(_seconds(attributes, "time sec", where), where)
             elif tag in _UNUSED:
-                self._unused = True
+                self._unused, self._within = True, not piece["close"]
         if self._turn:
             raise KernelamError(f"{self._path} ends within a turn of {self._speaker}")
 
     def _flush(self, end: float, where: str) -> Iterator[Reference]:
         """What was said since the last time mark."""
         text, used = spoken(" ".join(self._words)), not (self._unheard or self._unused or "#" in "".join(self._words))
-        if end < self._begin:
-            raise KernelamError(f"{where}: {end:g} s comes after {self._begin:g} s")
         if text and used and end > self._begin:
-            yield Reference(self.show, "1", self._speaker, self._begin, end, "", text)
-        self._begin, self._words, self._unused = end, [], False
+            yield Reference(self._show, "1", self._speaker, self._begin, end, "", text)
+        elif text and used:
+            self.odd.append(where)
+        self._begin, self._words, self._unused = end, [], self._within
 
 
 def _seconds(attributes: dict[str, str], names: str, where: str) -> float:
@@ -101,13 +115,15 @@ def _seconds(attributes: dict[str, str], names: str, where: str) -> float:
 
 def spoken(text: str) -> str:
     """Words in lower case, without marks: of names ^ and @, of unclear ((…)), invented **…** and odd +…+ words, and of
-    hesitations %; noises {…} and […] are gone; _f_b_i is f. b. i.
+    hesitations %; noises {…} and […] are gone; _f_b_i, or ~fbi, is f. b. i.
     """
-    text = re.sub(r"\[\[.*?\]\]|\[[^]]*\]|\{[^}]*\}", " ", text)
+    text = re.sub(r"\[\[.*?\]\]|\[[^]]*\]|\{[^}]*\}", " ", html.unescape(text))
     words = []
-    for token in re.sub(r"\(\(|\)\)|\*\*|[+#\"]", " ", text).lower().split():
+    for token in re.sub(r"\(\(|\)\)|[*+#\"]", " ", text).lower().split():
         token = token.lstrip("^@%")
         word = re.sub(r"[?.,!;:]+$", "", token)
+        if spelt_out := re.fullmatch(r"~([a-z]+)('s)?", word):
+            word = "".join(f"_{letter}" for letter in spelt_out[1]) + (spelt_out[2] or "")
         if letters := re.fullmatch(r"((?:_[a-z])+)('?s)?", word):
             spelt = [f"{letter}." for letter in letters[1].split("_")[1:]]
             words += [*spelt[:-1], spelt[-1] + (letters[2] or "")]

@@ -21,11 +21,11 @@ mkdir -p "$corpus"
 alone_in "$corpus"
 archive=$corpus/iban.tar.gz
 [[ -e $archive ]] || { curl -fL --retry 3 -C - -o "$archive.part" "$url" && mv "$archive.part" "$archive"; } ||
-    die "cannot fetch $url; $archive.part, if it is there, is gone on with when this is called again"
+    die "cannot fetch $url; run this again to continue from what is there"
 unpacked=$corpus/.unpacked
 rm -rf "$unpacked"
 mkdir "$unpacked"
-tar -xzf "$archive" -C "$unpacked" || die "$archive is damaged: remove it, and call this again"
+tar -xzf "$archive" -C "$unpacked" || die "$archive is damaged: remove it and run this again"
 inside=$unpacked
 [[ -e $inside/data/train/text ]] || inside=$(dirname "$(dirname "$(dirname "$(find "$unpacked" -path '*/data/train/text' | head -1)")")")
 [[ -e $inside/data/train/text ]] || die "$archive has no data/train/text: it is not the Iban corpus"

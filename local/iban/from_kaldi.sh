@@ -11,7 +11,7 @@ set -- "${args[@]}"
 [[ -d $1 ]] || die "no such directory $1"
 corpus=$(readlink -f "$1") data=$2 graph=$3 source=$corpus/exp/gmm/graph
 
-[[ ! $graph -ef $source ]] || die "$graph is the experiment's own graph"
+[[ ! $graph -ef $source ]] || die "$graph is the experiment's own graph; name another directory"
 hclg=$source/HCLG.fst
 [[ -e $hclg ]] || hclg=$hclg.gz
 need "$hclg" "$corpus"/data-fbank/{train,heldout,dev}/{feats.scp,cmvn.scp,utt2spk,spk2utt,text}

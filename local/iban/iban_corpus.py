@@ -21,8 +21,7 @@ from kernelam.progress import say, warn
 
 APART = {"heldout": ("ibf_008", "ibm_003"), "dev": ("ibf_006", "ibf_014")}
 TEXT = "LM/iban-bp-2012.txt"
-MARKS = ("<UNK>", "!SIL", "<SIL>", "SIL")
-"""Entries of the lexicon that are no words; they have ours instead."""
+SILENCE = "SIL"  # the pronunciation of entries that are no words, <sil> and <UNK>; they have ours instead
 
 
 def root_of(corpus: Path) -> Path:
@@ -46,7 +45,7 @@ def first_of(root: Path, *names: str) -> Path:
 
 def utterances(root: Path, part: Path) -> Iterator[Spoken]:
     """Of a set of the corpus; those without sound are named. Paths in its own wav.scp are those of another machine."""
-    text, utt2spk = read_table(part / "text"), read_table(part / "utt2spk")
+    text, utt2spk = (read_table(part / name, sort=False) for name in ("text", "utt2spk"))
     lacking = []
     for utt, words in text.items():
         if utt not in utt2spk:
@@ -57,7 +56,8 @@ def utterances(root: Path, part: Path) -> Iterator[Spoken]:
         if sound is None:
             lacking.append(utt)
         else:
-            yield Spoken(utt, speaker, words, str(sound), speaker[2:3] if speaker[2:3] in ("f", "m") else "")
+            gender = speaker[2:3] if speaker[2:3] in ("f", "m") else ""
+            yield Spoken(utt, speaker, " ".join(words.split()), str(sound), gender)
     if lacking:
         warn(f"{part}: {len(lacking)} of {len(text)} utterances have no sound and are left out: {some(lacking)}")
 
@@ -76,13 +76,13 @@ def sets_of(root: Path) -> dict[str, list[Spoken]]:
 
 
 def lexicon(path: Path) -> list[str]:
-    """Entries `word phone …` of the corpus, without the marks."""
+    """Entries `word phone …` of the corpus, without the marks for silence and noise."""
     entries = set()
     for number, line in enumerate(lines(path), 1):
         word, *phones = line.split() or [""]
         if word and not phones:
             raise KernelamError(f"{path}, line {number}: {word} has no phones")
-        if word and word not in MARKS:
+        if word and phones != [SILENCE]:
             entries.add(" ".join([word, *phones]))
     return sorted(entries)
 

@@ -66,14 +66,15 @@ def main(nj: int, utterances: int, corpus: Path) -> None:
             for utt in utts:
                 words = drawn(patterns, sound.generator(1, utt))
                 tasks.append((words, replace(voices[number % len(voices)], language="ms"), utt))
-                tables[part]["text"] += f"{utt} {' '.join(words)}\n"
-                tables[part]["utt2spk"] += f"{utt} {speaker}\n"
-                tables[part]["wav.scp"] += f"{utt} {ELSEWHERE}/data/wav/{speaker}/{utt}.wav\n"
+                tables[part]["text"] += f"{utt}  {' '.join(words)}  \n"  # with the corpus's own spaces and tabs
+                tables[part]["utt2spk"] += f"{utt}\t{speaker}\n"
+                tables[part]["wav.scp"] += f"{utt}\t{ELSEWHERE}/data/wav/{speaker}/{utt}.wav\n"
     files = {f"data/{part}/{name}": text for part, own in tables.items() for name, text in own.items()}
     rng = sound.generator(1, "newspaper")
     files["LM/iban-bp-2012.txt"] = "".join(" ".join(drawn(patterns, rng)) + "\n" for _ in range(NEWSPAPER))
     vocabulary = sorted({word for pattern in patterns for slot in pattern for word in slot})
-    files["lang/dict/lexicon.txt"] = "<UNK>\tSIL\n" + "".join(f"{word}\t{pronounced(word)}\n" for word in vocabulary)
+    marks = "<sil>\tSIL\n<UNK>\tSIL\n"
+    files["lang/dict/lexicon.txt"] = marks + "".join(f"{word}\t{pronounced(word)}\n" for word in vocabulary)
     for name, text in files.items():
         with replacing(corpus / name, "w") as stream:
             stream.write(text)

@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 
 from kernelam.cli.mistakes import run
-from kernelam.corpora import found_instead
+from kernelam.corpora import found_instead, some
 from kernelam.errors import KernelamError
 from kernelam.files import replacing
 from kernelam.kaldi.datawrite import Spoken, write_data_dir
@@ -25,6 +25,7 @@ HERE = Path(__file__).resolve().parent
 RATE = 16000
 FULL = {"train": 3696, "dev": 400, "test": 192}  # utterances of the whole corpus, heldout among those of train
 HELDOUT = 8  # one speaker of so many
+DEPTH = 3  # levels of folders that are searched for train and test
 SILENCE, GLOTTAL_STOP = "sil", "q"
 
 
@@ -52,7 +53,7 @@ class PhoneMap:
 
     def segments(self, path: Path) -> list[tuple[int, int, str]]:
         """First sample, sample after the last, and unit of each phone of a .phn file."""
-        result, before = [], 0
+        result = []
         for number, line in enumerate(lines(path), 1):
             where = f"{path}, line {number}"
             try:
@@ -60,11 +61,8 @@ class PhoneMap:
                 begin, end, phone = whole_number(first), whole_number(last), name.lower()
             except ValueError:
                 raise KernelamError(f"{where}: expected two sample numbers and a phone, found '{line}'") from None
-            if not before <= begin < end:
-                raise KernelamError(f"{where}: a phone from {begin} to {end} after one that ends at {before}")
             if phone not in self._unit:
                 raise KernelamError(f"{where}: {phone} is no phone of TIMIT")
-            before = end
             if self._unit[phone]:
                 result.append((begin, end, self._unit[phone]))
         if not result:
@@ -74,20 +72,23 @@ class PhoneMap:
 
 def children(folder: Path) -> dict[str, Path]:
     """By name in lower case."""
-    return {path.name.lower(): path for path in sorted(folder.iterdir())}
+    return {path.name.lower(): path for path in sorted(folder.iterdir())} if folder.is_dir() else {}
 
 
 def root_of(corpus: Path) -> Path:
-    """The folder that has train and test: `corpus`, or one of the name timit in it."""
+    """The folder that has train and test: `corpus`, or one in it, as timit/TIMIT is in LDC93S1."""
     if not corpus.is_dir():
         raise KernelamError(f"no such directory {corpus}")
-    inside = children(corpus)
-    for candidate in (corpus, *(path for name, path in inside.items() if path.is_dir() and "timit" in name)):
-        if {"train", "test"} <= children(candidate).keys():
-            return candidate
+    level = [corpus]
+    for _ in range(DEPTH):
+        for candidate in level:
+            parts = children(candidate)
+            if {"train", "test"} <= parts.keys() and "dr1" in children(parts["train"]):
+                return candidate
+        level = [path for folder in level for path in children(folder).values() if path.is_dir()]
     raise KernelamError(
-        f"{corpus} is not TIMIT: neither it nor a folder timit in it has folders train and test;"
-        f" {found_instead((path.name for path in inside.values()), 'timit', 'train')}"
+        f"{corpus} is not TIMIT: neither it nor a folder in it has folders train, with dr1 in it, and test;"
+        f" {found_instead((path.name for path in corpus.iterdir()), 'timit', 'train')}"
     )
 
 
@@ -138,14 +139,28 @@ def sets_of(corpus: Path) -> dict[str, list[Recording]]:
     return result
 
 
+def in_order(segments: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    """Those phones that take time of their own; people marked them, and may have marked one within another."""
+    result, before = [], 0
+    for begin, end, unit in segments:
+        if max(begin, before) < end:
+            result.append((max(begin, before), end, unit))
+            before = end
+    return result
+
+
 def write_set(folder: Path, chosen: list[Recording], phones: PhoneMap) -> None:
     """A data directory, and the phones with their times as phones.ctm."""
-    utterances, times = [], []
+    utterances, times, odd = [], [], []
     for one in sorted(chosen, key=lambda one: one.utt):
         segments = phones.segments(one.phones)
         words = " ".join(unit for _, _, unit in segments)
         utterances.append(Spoken(one.utt, one.speaker, words, str(one.sound.resolve()), one.speaker[0].lower()))
-        times += [f"{one.utt} 1 {b / RATE:.4f} {(e - b) / RATE:.4f} {unit}\n" for b, e, unit in segments]
+        marked = in_order(segments)
+        times += [f"{one.utt} 1 {b / RATE:.4f} {(e - b) / RATE:.4f} {unit}\n" for b, e, unit in marked]
+        odd += [str(one.phones)] * (marked != segments)
+    if odd:
+        warn(f"{len(odd)} files have phones that begin before others end, which phones.ctm has cut: {some(odd)}")
     write_data_dir(folder, utterances)
     with replacing(folder / "phones.ctm", "w") as stream:
         stream.writelines(times)

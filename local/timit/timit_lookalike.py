@@ -90,7 +90,7 @@ def _lines(labels: list[Label]) -> bytes:
 @click.option("--speakers", type=click.IntRange(2, 64), default=16, help="Of the train folder; test has a fourth more.")
 @click.argument("corpus", type=click.Path(path_type=Path))
 def main(nj: int, speakers: int, corpus: Path) -> None:
-    """Write CORPUS/TIMIT."""
+    """Write CORPUS/timit/TIMIT."""
     cast = read_speakers(MINI / "speakers.txt")
     voices = {name: [one.voice for one in cast if one.set == name] for name in ("train", "dev", "test")}
     sentences = Sentences(read_grammar(MINI / "grammar.txt"), 1)
@@ -107,13 +107,13 @@ def main(nj: int, speakers: int, corpus: Path) -> None:
         for name in (*EVERYBODY, *OWN):
             words = everybody.get(name) or sentences.draw()
             tasks.append((f"{who} {name}", words, voice))
-            places.append(corpus / "TIMIT" / part / f"DR{number % 8 + 1}" / who / name.upper())
+            places.append(corpus / "timit/TIMIT" / part / f"DR{number % 8 + 1}" / who / name.upper())
     made = each_alone(Booth(PhoneMap(MINI / "phones.txt")), tasks, nj)
     for place, files in zip(places, progress(made, "speech", len(tasks)), strict=True):
         for ending, content in files.items():
             with replacing(place.with_suffix(f".{ending}")) as stream:
                 stream.write(content)
-    say(f"{corpus}/TIMIT: {len(tasks)} sentences of {len(people)} speakers")
+    say(f"{corpus}/timit/TIMIT: {len(tasks)} sentences of {len(people)} speakers")
 
 
 if __name__ == "__main__":

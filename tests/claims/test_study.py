@@ -66,13 +66,13 @@ def test_declarations_of_the_recipes_are_sound(path, quick):
 
 
 MISTAKES = {
-    'options = "--splice 5"': ("", "claims.toml does not say options"),
-    "[dnn]": ("[dnnn]", "claims.toml does not say dnn"),
-    "[quick.dnn]": ("[quick.dnnn]", "claims.toml says dnnn, which means nothing"),
-    'sgd = "--rates 8"': ("", r"claims.toml does not say sgd in \[kernel\]"),
-    'blocks = "--blocks 4"': ("block = 4", r"claims.toml says block in \[kernel\], which means nothing"),
-    '"--bottleneck 32"': ("32", "dnn.bottleneck is a text, not 32"),
-    '"mask:0.1"': ("0.1", "augment is a text, not 0.1"),
+    'options = "--splice 5"': ("", "claims.toml lacks the key options"),
+    "[dnn]": ("[dnnn]", "claims.toml lacks the key dnn"),
+    "[quick.dnn]": ("[quick.dnnn]", "claims.toml has the unknown key dnnn"),
+    'sgd = "--rates 8"': ("", r"claims.toml lacks the key sgd in \[kernel\]"),
+    'blocks = "--blocks 4"': ("block = 4", r"claims.toml has the unknown key block in \[kernel\]"),
+    '"--bottleneck 32"': ("32", "dnn.bottleneck must be a string, not 32"),
+    '"mask:0.1"': ("0.1", "augment must be a string, not 0.1"),
     "seeds = [1, 2, 3]": ("seeds = 1", "seeds is a list of whole numbers from 0 on, in order, not 1"),
     "grid_seeds = [1]": ("grid_seeds = [4]", "grid_seeds has 4, which is not among the seeds"),
     "[500, 1000, 2000]": ("[1000, 500, 2000]", "kernel.features is a list of whole numbers from 1 on, in order"),

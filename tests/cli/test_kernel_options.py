@@ -106,7 +106,7 @@ def test_a_model_is_trained_again_when_that_which_it_takes_its_features_of_has_c
         ("dnn --dropout '0 1'", "--dropout is a number from 0 to below 1, not 1"),
         ("kernel --l2 '0 -1'", "--l2 is a number from 0 to below inf, not -1"),
         ("ridge --ridge 1e30", "--ridge is a number from 0 to below 1e+15, not 1e+30"),
-        ("kernel --l2 x", "'x' is not a list of numbers"),
+        ("kernel --l2 x", "option --l2 takes numbers with spaces or commas between them, not 'x'"),
     ],
 )
 def test_values_to_choose_from_that_cannot_be_are_a_sentence(tmp_path, words, sentence):

@@ -10,13 +10,14 @@ from kernelam.errors import KernelamError
 
 
 def test_numbers() -> None:
-    assert numbers(int, "1 2,3") == [1, 2, 3]
-    assert numbers(float, "0.5, -1") == [0.5, -1.0]
-    for text in ("1 x", "nan", "0.1 inf"):
-        with pytest.raises(KernelamError, match=f"'{text}' is not a list of numbers"):
-            numbers(float, text)
-    with pytest.raises(KernelamError, match="is empty"):
-        numbers(int, " ,")
+    assert numbers(int, "1 2,3", "--list") == [1, 2, 3]
+    assert numbers(float, "0.5, -1", "--list") == [0.5, -1.0]
+    for text in ("1 x", "nan", "0.1 inf", ""):
+        expected = f"option --list takes numbers with spaces or commas between them, not '{text}'"
+        with pytest.raises(KernelamError, match=expected):
+            numbers(float, text, "--list")
+    with pytest.raises(KernelamError, match=r"option --list takes whole numbers .*, not ' ,'"):
+        numbers(int, " ,", "--list")
 
 
 @pytest.mark.parametrize(

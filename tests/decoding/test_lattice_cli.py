@@ -161,7 +161,7 @@ def test_scoring_with_the_words_of_another_graph(sample: Path, tmp_path: Path) -
     (tmp_path / "words.txt").write_text(table)
     out.unlink()
     with pytest.raises(
-        KernelamError, match=rf"word {number} is not in .*new.txt, or another one there: it is of another"
+        KernelamError, match=rf"word {number} is not in .*new.txt, or is another one there: the lattices are of another"
     ):
         score()
     assert not out.exists()

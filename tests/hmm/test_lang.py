@@ -87,7 +87,7 @@ def test_sets_of_several_phones_and_shared_silence(dict_dir: Callable[..., Path]
     [
         ("<oov>", {}, "<oov>, is not in the lexicon"),
         ("<UNK>", {"sil_prob": 1.0}, "silence probability"),
-        ("<UNK>", {"num_sil_states": 0}, "at least one state"),
+        ("<UNK>", {"num_sil_states": 0}, "--num-sil-states and --num-nonsil-states are at least 1"),
     ],
 )
 def test_nothing_is_written_for_bad_options(

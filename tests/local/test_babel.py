@@ -27,20 +27,27 @@ def name(caller: int, line: str = "inLine", code: str = "101") -> str:
     return f"BABEL_BP_{code}_{caller}_20111118_172644_{line}"
 
 
-def write_part(folder: Path, callers: range, code: str = "101") -> None:
+def sphere(seconds: float) -> str:
+    """The header of a sound file."""
+    rows = (f"sample_count -i {round(8000 * seconds)}", "sample_rate -i 8000", "sample_coding -s4 ulaw", "end_head")
+    return "\n".join(["NIST_1A", "   1024", *rows, ""]).ljust(1024)
+
+
+def write_part(folder: Path, callers: range, code: str = "101", audio: bool = True) -> None:
     for caller in callers:
         for line in ("inLine", "outLine"):
             for place in (f"audio/{name(caller, line, code)}.sph", f"transcription/{name(caller, line, code)}.txt"):
-                (folder / place).parent.mkdir(parents=True, exist_ok=True)
-                (folder / place).write_text(TRANSCRIPT if place.endswith("txt") else "")
+                if audio or not place.startswith("audio"):
+                    (folder / place).parent.mkdir(parents=True, exist_ok=True)
+                    (folder / place).write_text(TRANSCRIPT if place.endswith("txt") else sphere(4.9))
 
 
 @pytest.fixture
 def pack(tmp_path: Path) -> Path:
-    """Conversations: 20 of the limited pack and 30 of the full one, 8 of dev."""
+    """Conversations: 20 of the limited pack, their sound with that of the 30 of the full one, 8 of dev."""
     root = tmp_path / "IARPA_BABEL_BP_101/conversational"
     for part, callers in (("sub-train", range(10, 30)), ("training", range(10, 40)), ("dev", range(50, 58))):
-        write_part(root / part, range(callers.start + 10000, callers.stop + 10000))
+        write_part(root / part, range(callers.start + 10000, callers.stop + 10000), audio=part != "sub-train")
     (root / "dev/audio/BABEL_BP_101_37210_20111102_170037_O1_scripted.sph").touch()
     (root / "reference_materials").mkdir()
     (root / "reference_materials/lexicon.sub-train.txt").write_text(LEXICON)
@@ -77,7 +84,44 @@ def test_sets_share_no_caller(root, pack, tmp_path):
         assert validated.returncode == 0
 
 
+def test_a_limited_pack_with_sound_of_its_own(root, pack, tmp_path):
+    shutil.copytree(pack / "conversational/training/audio", pack / "conversational/sub-train/audio")
+    for caller in range(10030, 10040):
+        for path in (pack / "conversational/sub-train/audio").glob(f"*_{caller}_*"):
+            path.unlink()
+    assert prepare(root, pack, tmp_path / "data").returncode == 0
+    sound = DataDir(tmp_path / "data/train").wav_scp[name(10010)]
+    assert sound.endswith(f"conversational/sub-train/audio/{name(10010)}.sph")
+
+
+def test_packs_lie_in_folders_beside_each_other(root, pack, tmp_path):
+    """As IARPA-babel101b-v0.4c-build/BABEL_BP_101 does; the one of the language is taken."""
+    (tmp_path / "packs/IARPA-babel101b-v0.4c-build").mkdir(parents=True)
+    pack.rename(tmp_path / "packs/IARPA-babel101b-v0.4c-build/BABEL_BP_101")
+    (tmp_path / "packs/IARPA-babel103b-v0.4b-build/BABEL_OP1_103/conversational/dev").mkdir(parents=True)
+    (tmp_path / "packs/IARPA-babel101b-v0.4c-Eval/BABEL_BP_101/conversational/eval").mkdir(parents=True)
+    moved = tmp_path / "packs/IARPA-babel101b-v0.4c-build/BABEL_BP_101/conversational"
+    (moved / "sub-train").rename(moved / "sub-train1")
+    done = prepare(root, tmp_path / "packs", tmp_path / "data")
+    assert done.returncode == 0, done.stderr
+    assert "/BABEL_BP_101/" in DataDir(tmp_path / "data/train").wav_scp[name(10010)]
+
+
+def test_turns_behind_the_sound_are_cut_or_named(root, pack, tmp_path):
+    (pack / f"conversational/dev/audio/{name(10050)}.sph").write_text(sphere(3.45))
+    done = prepare(root, pack, tmp_path / "data")
+    assert done.returncode == 0, done.stderr
+    data = DataDir(tmp_path / "data/dev")
+    assert [utt for utt in data.utts if utt.startswith("10050_A")] == ["10050_A_20111118_172644_0001230"]
+    assert f"{name(10050)}.txt, line 7, is left out: " in done.stderr
+    assert f"{name(10050)}.sph ends at 3.45 s, before it" in done.stderr
+    assert data.segments["10050_B_20111118_172644_0003500"] == (name(10050, "outLine"), 3.5, 4.9)
+
+
 def test_an_eval_folder_with_transcripts_is_the_test_set(root, pack, tmp_path):
+    (pack / "conversational/eval/transcription").mkdir(parents=True)
+    assert prepare(root, pack, tmp_path / "none").returncode == 0
+    assert len(callers_of(tmp_path / "none")["dev"]) == 2
     write_part(pack / "conversational/eval", range(10070, 10073))
     assert prepare(root, pack, tmp_path / "data").returncode == 0
     sizes = {x: len(found) for x, found in callers_of(tmp_path / "data").items()}
@@ -217,14 +261,18 @@ def test_a_pack_of_another_language(root, pack, tmp_path):
 
 
 def test_what_is_missing_is_listed(root, pack, tmp_path):
-    part = pack / "conversational/sub-train"
+    part = pack / "conversational/training"
     (part / f"audio/{name(10011)}.sph").unlink()
     (part / f"transcription/{name(10012)}.txt").unlink()
-    done = prepare(root, pack, tmp_path / "data")
+    done = prepare(root, pack, tmp_path / "full", "--pack", "full")
     assert done.returncode == 0
     lost = f"audio/{name(10011)} transcription/{name(10012)}"
-    assert f"sub-train: 2 of 40 recordings are left out, for want of {lost}\n" in done.stderr
-    assert len(DataDir(tmp_path / "data/train").spk2utt) == 34
+    assert f"training: 2 of 60 recordings are left out, for want of {lost}\n" in done.stderr
+    assert len(DataDir(tmp_path / "full/train").spk2utt) == 52
+    done = prepare(root, pack, tmp_path / "data")
+    assert done.returncode == 0
+    assert f"sub-train: 1 of 40 recordings are left out, for want of audio/{name(10011)}\n" in done.stderr
+    assert len(DataDir(tmp_path / "data/train").spk2utt) == 35
 
 
 def test_callers_of_two_sets_are_in_one(root, pack, tmp_path):
@@ -256,7 +304,6 @@ def test_transcripts_that_are_wrong(root, pack, tmp_path, content, sentence):
 @pytest.mark.parametrize(
     ("line", "options", "sentence"),
     [
-        ("好 hou2 h ow _2\n", (), "line 6: expected a word, its romanisation and pronunciations, tabs between them"),
         ("哋\tdei6\td ej _x\n", (), "line 6: _x is no tone of this language"),
         ("哋\tdei6\td ej _6\n", ("--tones", "none"), "line 1: _5 is no tone of this language; is it the lexicon of"),
         ("哋\tdei6\t_6 .\n", (), "line 6: 哋 has a pronunciation without phones"),
@@ -269,6 +316,19 @@ def test_lexicons_that_are_wrong(root, pack, tmp_path, line, options, sentence):
     assert done.returncode == 1
     assert f"{path}, {sentence}" in done.stderr
     assert not (tmp_path / "data").exists()
+
+
+def test_lines_of_a_lexicon_that_are_no_entries_are_left_out(root, pack, tmp_path):
+    path = pack / "conversational/reference_materials/lexicon.sub-train.txt"
+    path.write_text(LEXICON + "好 hou2 h ow _2\n你\tnei5\n你 好\tnei5hou2\tn ej _5 . h ow _2\n")
+    done = prepare(root, pack, tmp_path / "data")
+    assert done.returncode == 0, done.stderr
+    assert "3 lines are left out, not a word, its romanisation and pronunciations, tabs between them: " in done.stderr
+    assert f"{path}, line 6, '好 hou2 h ow _2'; {path}, line 7, '你'; {path}, line 8, '你 好'" in done.stderr
+    path.write_text(LEXICON.replace("\t", " "))
+    done = prepare(root, pack, tmp_path / "none")
+    assert done.returncode == 1
+    assert f"{path} has no line of a word, its romanisation and pronunciations, tabs between them" in done.stderr
 
 
 def test_marks_and_characters_that_nobody_knows_are_named(root, pack, tmp_path):

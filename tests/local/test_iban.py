@@ -18,13 +18,13 @@ def corpus(tmp_path: Path) -> Path:
     for part, speakers in {"train": SPEAKERS, "dev": ("ibm_009",)}.items():
         utts = [f"{speaker}_{number:03}" for speaker in speakers for number in (1, 2)]
         (folder / "data" / part).mkdir(parents=True)
-        (folder / "data" / part / "text").write_text("".join(f"{utt} aku datai\n" for utt in utts))
-        (folder / "data" / part / "utt2spk").write_text("".join(f"{utt} {utt[:7]}\n" for utt in utts))
+        (folder / "data" / part / "text").write_text("".join(f"{utt}  aku datai  \n" for utt in reversed(utts)))
+        (folder / "data" / part / "utt2spk").write_text("".join(f"{utt}\t{utt[:7]}\n" for utt in utts))
         for utt in utts:
             (folder / "data/wav" / utt[:7]).mkdir(parents=True, exist_ok=True)
             (folder / "data/wav" / utt[:7] / f"{utt}.wav").touch()
     (folder / "lang/dict").mkdir(parents=True)
-    (folder / "lang/dict/lexicon.txt").write_text("<UNK>\tSIL\naku\ta k u\ndatai\td a t aj\naku\ta KK u\n")
+    (folder / "lang/dict/lexicon.txt").write_text("<sil>\tSIL\n<UNK>\tSIL\naku\ta k u\ndatai\td a t aj \naku\ta KK u\n")
     (folder / "LM").mkdir()
     (folder / "LM/iban-bp-2012.txt").write_text("aku datai ari kuching\n")
     return folder
@@ -46,6 +46,7 @@ def test_sets_by_speaker(root, corpus, tmp_path):
         "test": ["ibm_009"],
     }
     data = DataDir(tmp_path / "data/test")
+    assert data.text["ibm_009_002"] == ["aku", "datai"]
     assert data.wav_scp["ibm_009_002"] == str(corpus / "data/wav/ibm_009/ibm_009_002.wav")
     assert (tmp_path / "data/test/spk2gender").read_text() == "ibm_009 m\n"
     entries = (tmp_path / "data/local/dict/lexicon.txt").read_text().splitlines()
@@ -90,7 +91,7 @@ def test_missing_sound_is_counted(root, corpus, tmp_path):
             "has nothing of ibf_006 and ibf_014, who are the dev set",
         ),
         ("sed -i 2d iban/data/train/utt2spk", "utt2spk does not have the utterance ibf_002_002 of"),
-        ("echo pulai >> iban/lang/dict/lexicon.txt", "lexicon.txt, line 5: pulai has no phones"),
+        ("echo pulai >> iban/lang/dict/lexicon.txt", "lexicon.txt, line 6: pulai has no phones"),
         (
             r"printf '\377\n' >> iban/LM/iban-bp-2012.txt",
             "iban-bp-2012.txt is not UTF-8 text (invalid start byte at byte 1 of line 2)",

@@ -68,8 +68,9 @@ def test_the_glottal_stop(root, timit, tmp_path, units, text):
     assert (tmp_path / "dev/spk2gender").read_text().startswith("FADG0 f\n")
 
 
-@pytest.mark.parametrize("inside", ["", "TIMIT", "timit"])
+@pytest.mark.parametrize("inside", ["", "TIMIT", "timit", "timit/TIMIT", "data"])
 def test_layouts(root, tmp_path, inside):
+    """As it is, in a folder, as LDC93S1 is unpacked, and as copies of it are."""
     corpus = write_corpus(tmp_path / "ldc" / inside, root, upper=inside != "timit", train=9, others=0)
     for path in list(corpus.rglob("*.WAV")):
         shutil.move(path, f"{path}.wav")  # as RIFF copies of it are named
@@ -85,7 +86,7 @@ def test_folders_that_are_not_timit(root, tmp_path):
     (tmp_path / "corpora/TIMT").mkdir(parents=True)
     for folder, sentence in (
         ("nosuch", "no such directory"),
-        ("corpora", "neither it nor a folder timit in it has folders train and test; it has TIMT; TIMT comes nearest"),
+        ("corpora", "has folders train, with dr1 in it, and test; it has TIMT; TIMT comes nearest"),
         ("corpora/TIMT", "; it is empty"),
     ):
         done = prepare(root, tmp_path / folder, tmp_path / "data")
@@ -106,7 +107,6 @@ def test_what_is_missing_is_listed_and_what_is_wrong_named(root, tmp_path):
     bad = next(corpus.glob("train/*/*/sx127.phn"))
     for text, sentence in (
         ("0 100 h#\n100 x aa\n", "line 2: expected two sample numbers and a phone, found '100 x aa'"),
-        ("0 100 h#\n50 200 aa\n", "line 2: a phone from 50 to 200 after one that ends at 100"),
         ("0 100 zzz\n", "line 1: zzz is no phone of TIMIT"),
         ("0 100 q\n", "has no phones"),
     ):
@@ -115,6 +115,23 @@ def test_what_is_missing_is_listed_and_what_is_wrong_named(root, tmp_path):
         assert done.returncode == 1
         assert f"{bad}" in done.stderr
         assert sentence in done.stderr
+
+
+def test_times_that_overlap_are_cut_and_the_phones_stay(root, tmp_path):
+    corpus = write_corpus(tmp_path / "timit", root, train=9, others=0)
+    odd = corpus / "test/dr1/faks0/sx37.phn"
+    odd.write_text("0 1600 h#\n1500 3200 ao\n3200 3200 r\n3000 4800 iy\n4800 6400 h#\n")
+    done = prepare(root, corpus, tmp_path / "data")
+    assert done.returncode == 0, done.stderr
+    assert f"1 files have phones that begin before others end, which phones.ctm has cut: {odd}" in done.stderr
+    assert "FAKS0_SX37 sil ao r iy sil" in (tmp_path / "data/dev/text").read_text().splitlines()
+    times = [line.split() for line in (tmp_path / "data/dev/phones.ctm").open() if line.startswith("FAKS0_SX37 ")]
+    assert [row[2:] for row in times] == [
+        ["0.0000", "0.1000", "sil"],
+        ["0.1000", "0.1000", "ao"],
+        ["0.2000", "0.1000", "iy"],
+        ["0.3000", "0.1000", "sil"],
+    ]
 
 
 @pytest.mark.parametrize(

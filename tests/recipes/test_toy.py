@@ -186,7 +186,7 @@ def test_a_disk_that_fills_up(copy, shell):
         ("rm data/train/feats.scp", TRAIN.format(options=""), "no such file data/train/feats.scp"),
         ("rm exp/ali_train/ali.2.gz", TRAIN.format(options=""), "no such file exp/ali_train/ali.2.gz"),
         ("true", TRAIN.format(options="--bottleneck 500"), "a bottleneck of 500 is no narrower than the 22 classes"),
-        ("true", TRAIN.format(options="--rates 0.1,x"), "'0.1,x' is not a list of numbers"),
+        ("true", TRAIN.format(options="--rates 0.1,x"), "option --rates takes numbers with spaces"),
         ("true", TRAIN.format(options="--device cuda:9"), "there is no device cuda:9 here"),
         ("true", TRAIN.replace("exp/again", "exp/ali_train").format(options=""), "exp/ali_train is an alignment"),
         ("true", TRAIN.replace("exp/again", "exp/mono").format(options=""), "exp/mono/final.mdl is a GMM, which would"),

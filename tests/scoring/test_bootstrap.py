@@ -158,7 +158,7 @@ def test_bad_input() -> None:
         compare(one, other)
     with pytest.raises(KernelamError, match="u0001 differs in length"):
         compare(one, result_of([1, 1], [2, 3]))
-    with pytest.raises(KernelamError, match="no speaker for u0001"):
+    with pytest.raises(KernelamError, match="u0001 has no speaker"):
         bootstrap(one, {"u0000": "s"})
 
 

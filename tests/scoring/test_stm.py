@@ -178,7 +178,6 @@ def test_rules(tmp_path):
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ("GONNA => {GOING TO / GONNA}", "line 2: a rule with alternatives needs a context behind them"),
         ("GONNA", "line 2: expected a rule such as CANCELLED => CANCELED, found 'GONNA'"),
         ("=> A", "line 2: expected a rule"),
         ("* case_sensitive = 'T'", "line 2: case_sensitive 'T' is not supported; it is to be 'F'"),
@@ -190,6 +189,17 @@ def test_rules_that_are_refused(tmp_path, line, sentence):
     (tmp_path / "glm").write_text(f";; head\n{line}\n")
     with pytest.raises(KernelamError, match=sentence):
         Rules(tmp_path / "glm", "ref")
+
+
+def test_a_rule_that_is_cut_short_is_left_out(tmp_path, capsys):
+    """As one of NIST's own is."""
+    row = "[WEBSTER'S] => [{WEBSTER'S / WEBSTER IS / WEBSTER HAS}"
+    section = ';; INPUT_DEPENDENT_APPLICATION = "ctm"'
+    (tmp_path / "glm").write_text(f";; head\nOK => O. K. / [ ] __ [ ]\n{section}\n{row}\n")
+    for side in ("ref", "hyp"):
+        assert Rules(tmp_path / "glm", side)("webster's ok") == "WEBSTER'S O. K."
+    told = f"{tmp_path}/glm, line 4: the rule '{row}' is left out, for want of a context, / [ ] __ [ ], behind its /"
+    assert capsys.readouterr().err.count(told) == 1
 
 
 def test_without_a_comment_at_the_head(tmp_path):

@@ -116,7 +116,7 @@ def test_totals_are_those_of_compute_wer(corpora: Path) -> None:
 
 
 def test_bad_input() -> None:
-    with pytest.raises(KernelamError, match="no speaker for u"):
+    with pytest.raises(KernelamError, match="utterance u has no speaker"):
         details({"u": ["a"]}, {}, {"v": "s"}, BOOT)
     with pytest.raises(KernelamError, match=r"u has the word \*\*\*"):
         details({"u": ["a"]}, {"u": ["***"]}, {"u": "s"}, BOOT)

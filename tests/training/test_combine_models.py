@@ -388,5 +388,6 @@ def test_weights_on_the_command_line(place, kernelam):
     words = [place / name for name in ("data", "lang", "ali", "a", "b", "out")]
     done = kernelam("combine", "--weights", "1 nan", *words)
     assert done.returncode == 1
-    assert done.stderr == "kernelam combine: '1 nan' is not a list of numbers\n"
+    expected = "option --weights takes numbers with spaces or commas between them, not '1 nan'"
+    assert done.stderr == f"kernelam combine: {expected}\n"
     assert not (place / "out").exists()

@@ -95,7 +95,7 @@ def test_too_little_speech_is_left_as_it_is(gmms):
 
 
 def test_a_judge_of_another_size_is_refused(gmms):
-    with pytest.raises(KernelamError, match="2 and 6 Gaussians: they are no pair"):
+    with pytest.raises(KernelamError, match="2 and 6 Gaussians: they are not of one training"):
         Collector(gmms, DiagGmms(np.array([0, 2]), np.full(2, 0.5), np.zeros((2, 4)), np.ones((2, 4))))
 
 

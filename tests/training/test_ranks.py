@@ -214,7 +214,7 @@ def test_what_one_process_alone_finds_wrong_is_told(work, tmp_path):
 def test_other_commands_are_for_one_process(work):
     process = together(work, 2, "validate", "made/data")
     assert process.communicate(timeout=120)[1].splitlines() == [
-        "kernelam: one process does this; several share train kernel, train dnn, forward"
+        "kernelam: this command runs in one process; several can share only train kernel, train dnn and forward"
     ]
     assert process.returncode == 1
 

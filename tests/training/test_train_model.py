@@ -190,7 +190,7 @@ def test_inputs_may_share_one_scale(made, tmp_path):
     inputs = acoustic.fit_inputs(FrameStore.build(tmp_path / "frames", [("u", x)]), (0, 0), "shared")
     assert not inputs.mean.any()
     np.testing.assert_allclose(inputs.scale, 1.0 / np.sqrt(np.square(x.astype(np.float64)).mean()), rtol=1e-6)
-    with pytest.raises(KernelamError, match="all features are zero"):
+    with pytest.raises(KernelamError, match=r"all features in .*zeros are zero"):
         acoustic.fit_inputs(FrameStore.build(tmp_path / "zeros", [("u", 0 * x)]), (0, 0), "shared")
     for scaling in ("each", "shared"):
         train(made, tmp_path / scaling, f"--scaling {scaling}")

@@ -2,12 +2,12 @@
 # A language pack of IARPA Babel, from sound to word or character error rates: GMMs, kernel models, DNNs, a combination.
 # Usage: ./run.sh --corpus <dir> --language <name> [options]
 # e.g.: ./run.sh --corpus /corpora/IARPA_BABEL_BP_101 --language cantonese --size papers --device cuda
-# Works in the folder of the language's name. Without --stage, what is current is skipped; with it, everything from that
+# Works in the folder of the language's name. Without --stage, what is up to date is skipped; with it, everything from that
 # stage on is done again.
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/utils/options.sh"
 
-stage=            # the first stage to run, whether or not its results are current
+stage=            # the first stage to run, even if its results are up to date
 stop_stage=10     # the last stage to run
 nj=2              # parallel jobs; results do not depend on it
 corpus=           # the folder of the language pack

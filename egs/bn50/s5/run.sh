@@ -3,17 +3,17 @@
 # Usage: ./run.sh --corpus <dirs> [options]
 # e.g.: ./run.sh --corpus "/ldc/LDC97S44 /ldc/LDC98S71" --transcripts "/ldc/LDC97T22 /ldc/LDC98T28" --shows bn50.list \
 #           --dev /ldc/dev04f --test /ldc/rt03 --lexicon cmudict-0.7b --glm en20030506.glm --size papers --device cuda
-# Without --stage, what is current is skipped; with it, everything from that stage on is done again.
+# Without --stage, what is up to date is skipped; with it, everything from that stage on is done again.
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/utils/options.sh"
 
-stage=            # the first stage to run, whether or not its results are current
+stage=            # the first stage to run, even if its results are up to date
 stop_stage=10     # the last stage to run
 nj=2              # parallel jobs; results do not depend on it
 corpus=           # folders of the sound; what follows is looked for there if it is not named
 transcripts=      # folders of the training shows' transcripts: SGML or STM
 shows=            # a file of the shows to train on, one a line; otherwise every show found
-dev=              # a folder with the sound and STM file of Dev04f; otherwise dev04… in the corpus
+dev=              # folders with the sound and STM files of Dev04f; otherwise dev04… in the corpus
 test=             # the same of RT-03; otherwise rt03…
 lexicon=          # pronunciations in CMUdict's layout; otherwise lexicon… or cmudict…
 glm=              # mapping rules for scoring; otherwise a file of that ending, if there is one

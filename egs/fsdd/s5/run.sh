@@ -2,11 +2,11 @@
 # The Free Spoken Digit Dataset, from sound to word error rates: GMMs, a kernel model, a DNN.
 # Usage: ./run.sh --corpus <dir> [options]
 # e.g.: ./run.sh --corpus /corpora/fsdd
-# Without --stage, what is current is skipped; with it, everything from that stage on is done again.
+# Without --stage, what is up to date is skipped; with it, everything from that stage on is done again.
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/utils/options.sh"
 
-stage=            # the first stage to run, whether or not its results are current
+stage=            # the first stage to run, even if its results are up to date
 stop_stage=9      # the last stage to run
 nj=2              # parallel jobs; results do not depend on it
 corpus=           # the folder of the dataset: 0_george_0.wav, … in it or in its recordings

@@ -3,11 +3,11 @@
 # Usage: ./run.sh --corpus <dir> [options]
 # e.g.: ./run.sh --corpus /corpora/iban --nj 4
 # Works in the folder sound; if <dir> is a Kaldi experiment with alignments of its own, run_kaldi.sh takes over. Without
-# --stage, what is current is skipped; with it, everything from that stage on is done again.
+# --stage, what is up to date is skipped; with it, everything from that stage on is done again.
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/utils/options.sh"
 
-stage=            # the first stage to run, whether or not its results are current
+stage=            # the first stage to run, even if its results are up to date
 stop_stage=9      # the last stage to run
 nj=2              # parallel jobs; results do not depend on it
 corpus=           # the folder of the corpus (OpenSLR 24): data, lang and LM in it

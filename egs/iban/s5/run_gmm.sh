@@ -3,11 +3,11 @@
 # trigram of a Kaldi experiment, none of its alignments or models; GMMs, and kernel models on what they give.
 # Usage: ./run_gmm.sh --corpus <dir> [options]
 # e.g.: ./run_gmm.sh --corpus /corpora/kaldi-iban --nj 4
-# Everything is made in own/. Without --stage, what is current is skipped; with it, everything from there on is done again.
+# Everything is made in own/. Without --stage, what is up to date is skipped; with it, everything from there on is done again.
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/utils/options.sh"
 
-stage=            # the first stage to run, whether or not its results are current
+stage=            # the first stage to run, even if its results are up to date
 stop_stage=9      # the last stage to run
 nj=2              # parallel jobs; results do not depend on it
 corpus=           # the folder of the Kaldi experiment: data-fbank, data/local/dict, data/lang_test/lm.arpa.gz

@@ -2,11 +2,11 @@
 # Iban radio news, from an existing Kaldi experiment: its filterbanks, alignments and trigram graph; a kernel model, a DNN.
 # Usage: ./run_kaldi.sh --corpus <dir> [options]
 # e.g.: ./run_kaldi.sh --corpus /corpora/kaldi-iban --nj 4
-# Without --stage, what is current is skipped; with it, everything from that stage on is done again.
+# Without --stage, what is up to date is skipped; with it, everything from that stage on is done again.
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/utils/options.sh"
 
-stage=            # the first stage to run, whether or not its results are current
+stage=            # the first stage to run, even if its results are up to date
 stop_stage=9      # the last stage to run
 nj=2              # parallel jobs; results do not depend on it
 corpus=           # the folder of the Kaldi experiment: data-fbank, exp/gmm_ali_*, exp/gmm/graph, data/lang_test

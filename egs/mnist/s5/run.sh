@@ -2,11 +2,11 @@
 # Images: kernel models and networks on MNIST, CIFAR-10, look-alikes of older sets, or digits that come with scikit-learn.
 # Usage: ./run.sh [options]
 # e.g.: ./run.sh --task mnist --corpus /corpora/mnist
-# Without --stage, what is current is skipped; with it, everything from that stage on is done again.
+# Without --stage, what is up to date is skipped; with it, everything from that stage on is done again.
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/utils/options.sh"
 
-stage=            # the first stage to run, whether or not its results are current
+stage=            # the first stage to run, even if its results are up to date
 stop_stage=11     # the last stage to run
 nj=2              # models that are trained side by side, each in one thread; results do not depend on it
 task=digits       # of conf/<task>.sh: digits, mnist, cifar, or a look-alike: rectangles, convex, back-rand, back-image

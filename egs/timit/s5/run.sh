@@ -2,14 +2,14 @@
 # TIMIT, from sound to phone error rates on 39 classes: GMMs, and the systems of the papers on their labels and features.
 # Usage: ./run.sh --corpus <dir> [options]
 # e.g.: ./run.sh --corpus /corpora/LDC93S1 --size papers --device cuda
-# Without --stage, what is current is skipped; with it, everything from that stage on is done again.
+# Without --stage, what is up to date is skipped; with it, everything from that stage on is done again.
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/utils/options.sh"
 
-stage=            # the first stage to run, whether or not its results are current
+stage=            # the first stage to run, even if its results are up to date
 stop_stage=14     # the last stage to run
 nj=2              # parallel jobs; results do not depend on it
-corpus=           # the folder of LDC93S1, with or without its TIMIT folder
+corpus=           # the folder of LDC93S1, or its timit/TIMIT
 size=laptop       # of all systems, as conf/<size>.sh has it: papers, laptop, or lookalike
 units=48          # phones; 49: the glottal stop q is one, as in the 147 states of the papers
 states=phones     # what models tell apart: three states of each phone, or context: those of the decision tree

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034  # read by run.sh
-# Cantonese, IARPA-babel101-v0.4c
+# Cantonese, IARPA-babel101b-v0.4c
 code=101
 has_tones=keep
 order=3                     # of the LM, as in may2017
