@@ -15,16 +15,17 @@ class Lost(KernelamError):
 
 
 def launch(processes: int, command: Sequence[str], threads: int | None = None) -> int:
-    """Run `kernelam COMMAND` so many times at once, each with so many threads; its status, once all have ended."""
-    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
+    """Run `kernelam COMMAND` so many times at once, each with so many threads, or with its share of those that one
+    process would have; its status, once all have ended."""
+    import torch
+    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
     logging.disable(logging.ERROR)  # that a child has failed is told once, by us
-    if threads is None:
-        threads = max(1, int(os.environ.get("OMP_NUM_THREADS", len(os.sched_getaffinity(0)))) // processes)
+    share = max(1, torch.get_num_threads() // processes)  # not of OMP_NUM_THREADS, which is ours the second time
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-        os.environ[name] = str(threads)
+        os.environ[name] = str(threads or share)
     with tempfile.TemporaryDirectory() as folder:
         config = LaunchConfig(
             min_nodes=1,
@@ -48,4 +49,6 @@ def launch(processes: int, command: Sequence[str], threads: int | None = None) -
                 if code < 0 and (code != -SIGTERM or not said):
                     raise Lost(f"process {rank + 1} of {processes} was ended by {Signals(-code).name}") from None
             return said[0]
+        except SignalException as error:  # the others have been ended
+            raise KernelamError(f"ended by {Signals(error.sigval).name}") from None
     return 0

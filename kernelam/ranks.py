@@ -4,10 +4,15 @@ torchrun starts them, and tells each its number in the environment. All run the 
 to the same sums in the same order; the first one alone writes files and speaks.
 """
 
+import hashlib
 import os
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from kernelam.errors import KernelamError
@@ -36,6 +41,21 @@ def is_first() -> bool:
     return number() == 0
 
 
+def end_with_starter() -> None:
+    """Let a process of torchrun end soon after the one that has started it, however that ended: it would hold the
+    folder that it trains in against the next one that is started."""
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        return
+    starter = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == starter:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 @dataclass(frozen=True)
 class Shard:
     """Number `index` of `count` slices that differ by one at most."""
@@ -57,9 +77,17 @@ WHOLE = Shard()
 class Ranks:
     """A grid of processes: those of a row share the features of a model, those of a column the frames of a batch."""
 
-    def __init__(self, features: Shard = WHOLE, frames: Shard = WHOLE, row: Any = None, column: Any = None) -> None:
+    def __init__(
+        self,
+        features: Shard = WHOLE,
+        frames: Shard = WHOLE,
+        row: Any = None,
+        column: Any = None,
+        patient: Any = None,
+    ) -> None:
         self.features, self.frames = features, frames
         self._row, self._column = row, column
+        self._patient = patient  # all of them, for what is in the memory of the CPU whatever the device
         self.reduced = 0  # bytes of the tensors that were summed, for benchmarks
 
     def sum(self, tensor: Any) -> Any:
@@ -101,20 +129,18 @@ class Ranks:
 
         if self.frames.index:
             return None
+        rows, size = rows.cpu(), torch.tensor([len(rows)])
         if self.features.index:
-            for tensor in (torch.tensor([len(rows)], device=rows.device), places.to(rows.device), rows):
-                dist.send(tensor.contiguous(), 0)
+            for tensor in (size, places, rows):
+                dist.send(tensor.contiguous(), 0, self._patient)
             return None
-        whole = torch.empty(total, *rows.shape[1:], dtype=rows.dtype)
-        whole[places.cpu()] = rows.cpu()
+        whole = rows.new_empty(total, *rows.shape[1:])
+        whole[places] = rows
         for other in range(1, self.features.count):
-            size = torch.empty(1, dtype=torch.int64, device=rows.device)
-            dist.recv(size, other)
-            where = torch.empty(int(size), dtype=torch.int64, device=rows.device)
-            dist.recv(where, other)
-            theirs = rows.new_empty(int(size), *rows.shape[1:])
-            dist.recv(theirs, other)
-            whole[where.cpu()] = theirs.cpu()
+            dist.recv(size, other, self._patient)
+            dist.recv(where := torch.empty(int(size), dtype=torch.int64), other, self._patient)
+            dist.recv(theirs := rows.new_empty(int(size), *rows.shape[1:]), other, self._patient)
+            whole[where] = theirs
         return whole
 
     def same(self, tensor: Any) -> Any:
@@ -125,13 +151,32 @@ class Ranks:
             dist.broadcast(tensor, 0)
         return tensor
 
+    def check(self, text: str, place: Path) -> None:
+        """Refuse to go on where `text`, which was read from `place` and decides what comes next, is not the same for
+        all: they would wait for each other for ever, or each train a part of another model."""
+        if self is not ALONE:
+            import torch
+            import torch.distributed as dist
+
+            own = torch.tensor(list(hashlib.sha256(text.encode()).digest()))
+            dist.broadcast(first := own.clone(), 0, self._patient)
+            if not torch.equal(own, first):
+                raise KernelamError(
+                    f"this process finds something else in {place} than the first one: all machines need the same"
+                    " command, and folders that they share"
+                )
+
     def wait(self) -> None:
         """Until all are here."""
         if self is not ALONE:
             import torch.distributed as dist
 
-            dist.barrier()
+            dist.barrier(self._patient)
 
+
+PATIENCE = timedelta(days=7)
+"""How long all wait for one of them where that is no step of training: the first may pack frames for hours, and wait
+for another training in the folder before."""
 
 ALONE = Ranks()
 _current = ALONE
@@ -152,6 +197,21 @@ def alone() -> Iterator[None]:
         _current = before
 
 
+def _own_device(device: str) -> str:
+    """Of this process: a GPU of its own."""
+    if not device.startswith("cuda"):
+        return device
+    import torch
+
+    if device != "cuda":
+        raise KernelamError(f"each of several processes has a GPU of its own: say --device cuda, not {device}")
+    if (gpus := torch.cuda.device_count()) < beside():
+        raise KernelamError(f"{beside()} processes share this machine, which has {gpus} GPUs: start one for each")
+    device = f"cuda:{_told('LOCAL_RANK', 0)}"
+    torch.cuda.set_device(device)
+    return device
+
+
 @contextmanager
 def joined(device: str, frames: int = 1) -> Iterator[str]:
     """Within, the processes that torchrun has started work together, those of `frames` rows on a slice of each batch;
@@ -164,21 +224,16 @@ def joined(device: str, frames: int = 1) -> Iterator[str]:
         return
     if world() % frames:
         raise KernelamError(f"{world()} processes do not make {frames} equal groups that share frames")
-    import torch
     import torch.distributed as dist
 
-    if device == "cuda":
-        device = f"cuda:{_told('LOCAL_RANK', 0)}"
-        if torch.cuda.device_count() <= _told("LOCAL_RANK", 0):
-            gpus = torch.cuda.device_count()
-            raise KernelamError(f"{beside()} processes share this machine, which has {gpus} GPUs: start one for each")
-        torch.cuda.set_device(device)
+    device = _own_device(device)
     dist.init_process_group("nccl" if device.startswith("cuda") else "gloo")
     width = world() // frames
     row, column = number() // width, number() % width
     rows = [dist.new_group(list(range(i * width, (i + 1) * width))) for i in range(frames)]
     columns = [dist.new_group(list(range(i, world(), width))) for i in range(width)]
-    _current = Ranks(Shard(column, width), Shard(row, frames), rows[row], columns[column])
+    patient = dist.new_group(timeout=PATIENCE, backend="gloo")
+    _current = Ranks(Shard(column, width), Shard(row, frames), rows[row], columns[column], patient)
     try:
         yield device
     finally:

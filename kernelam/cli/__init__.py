@@ -16,7 +16,7 @@ from kernelam import __version__
 from kernelam.cli.mistakes import sentence
 from kernelam.errors import KernelamError
 from kernelam.kaldi.pipes import forbid
-from kernelam.ranks import is_first, number, world
+from kernelam.ranks import end_with_starter, is_first, number, world
 
 COMMANDS = {
     "align": "Align transcripts with frames by a trained model.",
@@ -81,6 +81,9 @@ def main() -> NoReturn:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if hasattr(signal, "SIGXFSZ"):
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a file-size limit shall be an OSError, not a death
+    end_with_starter()
+    if world() > 1:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever waits for others would not come to raise an exception
     debug = "--debug" in takewhile(FLAGS.__contains__, sys.argv[1:])
     try:
         if world() > 1 and not " ".join([*_words(), ""]).startswith(SHARED):
@@ -102,8 +105,9 @@ def main() -> NoReturn:
     except (KeyboardInterrupt, click.Abort):
         _fail("kernelam: interrupted", debug)
     except Exception as error:
-        if world() > 1 and re.search("gloo|NCCL", str(error)):
-            _fail(f"{_command()}: another process, with which this one works, is gone", debug)
+        if world() > 1 and (re.search("gloo|NCCL", str(error)) or type(error).__name__.startswith("Dist")):
+            why = KernelamError(str(error).split(". ")[0])
+            _fail(f"{_command()}: another process, with which this one works, is gone ({why})", debug, after=10.0)
         _fail(f"kernelam: internal error, please report it ({type(error).__name__}: {error})", True)
     sys.exit(0)
 
@@ -122,9 +126,11 @@ def _command() -> str:
     return " ".join(["kernelam", *words[: 2 if is_sub_command else 1]])
 
 
-def _fail(sentence: str, debug: bool) -> NoReturn:
-    if not is_first():  # what the first one finds wrong too it tells, and ends the others
-        time.sleep(5.0)
+def _fail(sentence: str, debug: bool, after: float = 0.0) -> NoReturn:
+    """Of processes that work together, the first one tells first what is wrong, then those that know more than it, then
+    those that only know that another one has ended: whoever started them ends them all once one has told."""
+    time.sleep(after or (0.0 if is_first() else 5.0))
+    if not is_first():
         sentence = f"{sentence} (process {number() + 1} of {world()})"
     if debug:
         traceback.print_exc()

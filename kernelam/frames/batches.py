@@ -8,6 +8,7 @@ from torch import Tensor
 
 from kernelam.frames.order import orders
 from kernelam.frames.store import FrameStore
+from kernelam.randomness import stream
 
 
 def splice_index(frames: Tensor, offsets: Tensor, left: int, right: int) -> Tensor:
@@ -52,7 +53,7 @@ class Batches:
         """Batches of all frames (or of `frames` random ones) in an order that seed and epoch decide; the last may be
         short."""
         left = np.empty(0, np.int64)
-        for piece in orders(len(self), min(len(self), frames or len(self)), seed, purpose, epoch):
+        for piece in orders(len(self), min(len(self), frames or len(self)), stream(seed, purpose, epoch)):
             left = np.concatenate([left, piece]) if len(left) else piece
             whole = len(left) // size * size
             yield from torch.split(torch.from_numpy(left[:whole]), size) if whole else ()

@@ -1,10 +1,8 @@
-"""Random orders of frames, decided by a seed."""
+"""Random orders of frames."""
 
 from collections.abc import Iterator
 
 import numpy as np
-
-from kernelam.randomness import stream
 
 LISTED = 1 << 22
 """Frames (11 hours) up to which an order is a list of them; beyond, it is a function, which takes no memory."""
@@ -12,9 +10,13 @@ CHUNK = 1 << 16
 ROUNDS = 8
 
 
-def orders(total: int, count: int, seed: int, purpose: str, number: int) -> Iterator[np.ndarray]:
+def some(total: int, count: int, rng: np.random.Generator) -> np.ndarray:
+    """`count` random ones of `total` frames, each once; all of them where there are fewer."""
+    return np.concatenate(list(orders(total, min(count, total), rng)))
+
+
+def orders(total: int, count: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
     """The first `count` of `total` frames in random order, in pieces."""
-    rng = stream(seed, purpose, number)
     if total <= LISTED:
         yield rng.permutation(total)[:count]
         return

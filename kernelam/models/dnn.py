@@ -118,6 +118,10 @@ class Dnn(GradientModel):
         total, *parts = flat.split([1, *(array.numel() for array in arrays)])
         return total[0], [part.view_as(array) for part, array in zip(parts, arrays, strict=True)]
 
+    def agree(self) -> None:
+        for array in self.parameters.values():
+            self.ranks.same(array.detach())
+
     @staticmethod
     def decays(name: str) -> bool:
         """Whether a penalty on the weights is for this parameter: for matrices, not for biases and gains."""

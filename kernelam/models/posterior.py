@@ -93,7 +93,7 @@ class PosteriorModel(AcousticModel):
 
     @abstractmethod
     def arrays(self) -> dict[str, Tensor]:
-        """Everything to be saved, on the CPU and without padding."""
+        """Everything to be saved, on the CPU and without padding; perhaps views of what the model has."""
 
     @classmethod
     @abstractmethod

@@ -174,7 +174,7 @@ class KernelSoftmax(GradientModel):
             "V": (slice(r), slice(C)),
             "bias": slice(C),
         }
-        trained = {name: array[cut[name]].cpu().contiguous() for name, array in self.parameters.items()}
+        trained = {name: array[cut[name]].cpu() for name, array in self.parameters.items()}
         return trained | {name: array.cpu() for name, array in self.feature_map.arrays.items()}
 
     @classmethod

@@ -42,6 +42,7 @@ UNFINISHED = (
     *("selection.new.json", "posteriors.*.table", ".*.partial"),
 )
 SCALINGS = ("each", "shared")
+COUNTED = 1 << 20  # labels at once: to be counted they become numbers of twice the size
 SELECTED = "selection.new.json"  # what becomes selection.json when training ends
 HELDOUT = ("ce", "perplexity", "entropy", "erll", "accuracy", "frame_error")
 
@@ -133,6 +134,7 @@ def _train(
     setup = Setup(train, heldout, given.pipeline, packed.inputs, packed.counts, place, options, *run)
     model, epochs = _fit(setup, plan)
     seen, model = examine(model, heldout, packed.phones), model.whole()
+    current().wait()  # the first one removes the frames
     if not is_first():
         return
     about = {
@@ -283,7 +285,9 @@ def pack_frames(
     told = {"settings": settings, "options": options, "data": [store.digest for store in stores]}
     fingerprint = fingerprint_of(told)
     states = [*state_files(given), *([given.pipeline.lda] if given.pipeline.lda else [])]
-    if is_whole(given.folder, fingerprint, states):
+    whole = is_whole(given.folder, fingerprint, states)
+    current().check(f"{fingerprint} {whole}", given.folder)
+    if whole:
         say(f"{given.folder} holds the model of these data and settings already")
         return None
     train, heldout = (Batches(store, inputs.context, inputs.mean, inputs.scale, place) for store in stores)
@@ -310,7 +314,15 @@ def pack_sets(given: TrainingInput, transitions: TransitionModel) -> tuple[list[
 
 
 def pack(data: Path, ali: Path, transitions: TransitionModel, pipeline: Pipeline, folder: Path) -> FrameStore:
-    """The frame store of the utterances of `data` that are aligned in `ali`; the others are counted and named."""
+    """The frame store of the utterances of `data` that are aligned in `ali`; the others are counted and named. Of
+    processes that train together the first one builds it, and has the alignments in memory meanwhile."""
+    if is_first():
+        _build_store(data, ali, transitions, pipeline, folder)
+    current().wait()
+    return FrameStore(folder)
+
+
+def _build_store(data: Path, ali: Path, transitions: TransitionModel, pipeline: Pipeline, folder: Path) -> None:
     features, alignments = pipeline.open(data, ali if pipeline.fmllr else None), read_alignment_dir(ali)
     for utt, alignment in alignments.items():
         transitions.check_ids(alignment, f"{ali}, utterance {utt}")
@@ -319,7 +331,7 @@ def pack(data: Path, ali: Path, transitions: TransitionModel, pipeline: Pipeline
         raise KernelamError(f"{data} and {ali} have no utterance in common")
     if missing := [utt for utt in features if utt not in alignments]:
         warn(f"{len(missing)} of {len(features)} utterances of {data} are not aligned in {ali}, {missing[0]} first")
-    labels = {utt: transitions.ali_to_pdf(alignments[utt]) for utt in utts}
+    labels = {utt: transitions.ali_to_pdf(alignments.pop(utt)) for utt in utts}
 
     def frames() -> Iterator[tuple[str, np.ndarray]]:
         for utt in progress(utts, f"packing {data}"):
@@ -331,10 +343,7 @@ def pack(data: Path, ali: Path, transitions: TransitionModel, pipeline: Pipeline
                 )
             yield utt, matrix
 
-    if is_first():
-        FrameStore.build(folder, frames(), labels)
-    current().wait()
-    return FrameStore(folder)
+    FrameStore.build(folder, frames(), labels)
 
 
 def fit_inputs(store: FrameStore, context: tuple[int, int], scaling: str = "each") -> Inputs:
@@ -356,7 +365,9 @@ def fit_inputs(store: FrameStore, context: tuple[int, int], scaling: str = "each
 def count_classes(store: FrameStore, num_classes: int) -> np.ndarray:
     """Frames of each class; which have none is said, and what that means for their priors."""
     assert store.labels is not None
-    counts = np.bincount(store.labels, minlength=num_classes).astype(np.float64)
+    counts = np.zeros(num_classes)
+    for start in range(0, len(store), COUNTED):
+        counts += np.bincount(store.labels[start : start + COUNTED], minlength=num_classes)
     if unseen := int((counts == 0).sum()):
         names = " ".join(map(str, np.flatnonzero(counts == 0)[:10])) + (" …" if unseen > 10 else "")
         say(

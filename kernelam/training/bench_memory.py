@@ -103,7 +103,7 @@ def epoch_memory(case: Case, threads: int) -> Measured:
     quiet = contextlib.redirect_stderr(io.StringIO())
     with tempfile.TemporaryDirectory() as folder, quiet, _peak_of("RssAnon") as private:
         _, epoch = _train(case, Path(folder))
-    return Measured(_status("VmHWM"), max(private), epoch["frames"] / epoch["cpu_seconds"])
+    return Measured(status("VmHWM"), max(private), epoch["frames"] / epoch["cpu_seconds"])
 
 
 def _train(case: Case, folder: Path) -> list[dict[str, Any]]:
@@ -137,11 +137,11 @@ def _store(case: Case, folder: Path) -> FrameStore:
 @contextlib.contextmanager
 def _peak_of(name: str) -> Iterator[list[int]]:
     """What /proc says of `name`, again and again until the end."""
-    seen, ended = [_status(name)], threading.Event()
+    seen, ended = [status(name)], threading.Event()
 
     def look() -> None:
         while not ended.wait(0.005):
-            seen.append(_status(name))
+            seen.append(status(name))
 
     thread = threading.Thread(target=look)
     thread.start()
@@ -152,6 +152,7 @@ def _peak_of(name: str) -> Iterator[list[int]]:
         thread.join()
 
 
-def _status(name: str) -> int:
+def status(name: str) -> int:
+    """Bytes of this process that the system tells under that name."""
     line = next(line for line in STATUS.read_text().splitlines() if line.startswith(f"{name}:"))
     return 1024 * int(line.split()[1])

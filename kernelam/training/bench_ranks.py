@@ -1,7 +1,6 @@
 """One process on one core against several on as many: steps of a model whose features they share, and their talk."""
 
 import json
-import re
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -23,11 +22,12 @@ from kernelam.models.softmax import KernelSoftmax, padded
 from kernelam.progress import progress
 from kernelam.ranks import current, is_first, joined, world
 from kernelam.training.bench import SIGMA, Size
+from kernelam.training.bench_memory import status
 
 RATE = 16.0
 BATCHES = 50  # different ones
 WARM = 5  # steps that are not timed
-NETWORK, STATUS = Path("/proc/net/dev"), Path("/proc/self/status")
+NETWORK = Path("/proc/net/dev")
 
 SIZES = ((Size(25_000, 147), 1000), (Size(100_000, 147), 50), (Size(25_000, 1000), 50), (Size(25_000, 1000, 250), 100))
 QUICK = ((Size(2000, 20, d=40), 20), (Size(2000, 40, 8, d=40), 20))
@@ -69,7 +69,7 @@ def steps_here(size: Size, steps: int, output: Path) -> None:
     """What one of the processes does; the first one writes the losses of its steps and what they took."""
     torch.set_num_threads(1)
     with joined("cpu"):
-        before = _memory()
+        before = status("VmHWM")
         kernel, ranks = Gaussian(SIGMA * (size.d / 440) ** 0.5), current()
         features = kernel.draw(size.d, size.D, Draw(1, shard=ranks.features))
         inputs = Inputs((0, 0), np.zeros(size.d, np.float32), np.ones(size.d, np.float32))
@@ -88,7 +88,7 @@ def steps_here(size: Size, steps: int, output: Path) -> None:
             "seconds": seconds / steps,
             "reduced": (ranks.reduced - reduced) / steps,
             "network": (_network() - network) / steps,
-            "memory": _memory() - before,
+            "memory": status("VmHWM") - before,
             "losses": [float(loss) for loss in losses],
         }
         if is_first():
@@ -100,11 +100,6 @@ def _network() -> int:
     """Bytes that processes of this machine have sent each other."""
     rows = [line.split() for line in NETWORK.read_text().splitlines() if line.strip().startswith("lo:")]
     return int(rows[0][1]) if rows else 0
-
-
-def _memory() -> int:
-    """The most bytes that this process has had."""
-    return 1024 * int(re.findall(r"VmHWM:\s+(\d+)", STATUS.read_text())[0])
 
 
 def compare_ranks(sizes: Sequence[tuple[Size, int]], processes: int) -> list[dict[str, Any]]:

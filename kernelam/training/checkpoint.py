@@ -34,15 +34,17 @@ def previous(path: Path) -> Path:
     return path.with_stem(f"{path.stem}.previous")
 
 
-def read(path: Path, fingerprint: str) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-    """What `write` wrote last, or before that if the last is damaged; if it is of the run that `fingerprint` names."""
+def read(path: Path, fingerprint: str, copied: bool = True) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+    """What `write` wrote last, or before that if the last is damaged; if it is of the run that `fingerprint` names. All
+    processes that train together find the same. For `copied` see `read_arrays`."""
     found = None
     for place in (path, previous(path)):
         if place.exists():
             try:
-                found = found or _read(place)
+                found = found or _read(place, copied)
             except KernelamError as error:
                 say(f"{error}: it is not used")
+    current().check(records.digest(found and found[1]), path)
     if found is None:
         return None
     tensors, about = found
@@ -52,8 +54,8 @@ def read(path: Path, fingerprint: str) -> tuple[dict[str, Tensor], dict[str, Any
     return tensors, about
 
 
-def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    tensors, about = read_arrays(path)
+def _read(path: Path, copied: bool) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    tensors, about = read_arrays(path, copied)
     if about.pop("digest", None) != _digest(tensors, about):
         raise KernelamError(f"{path} is damaged: its digest is not the one it was written with")
     return tensors, about

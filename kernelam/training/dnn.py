@@ -7,6 +7,7 @@ from kernelam.errors import KernelamError
 from kernelam.memory import available, check_memory
 from kernelam.models.dnn import Dnn, Network, check_bottleneck
 from kernelam.models.posterior import SCORED, GradientModel
+from kernelam.ranks import current
 from kernelam.training.acoustic import Setup
 from kernelam.training.pretraining import pretrain, pretrained
 from kernelam.training.search import Variants
@@ -26,12 +27,14 @@ class DnnPlan:
         check_bottleneck(self.network, num_classes)
 
     def _check_memory(self, setup: Setup) -> None:
-        """Weights with their gradient, their copy at the start of an epoch, what pre-training made, the optimiser's
-        memory and the average; and the inputs and units of a batch, or of the frames that are scored at once."""
+        """Weights with their gradient (twice where processes sum it), their copy at the start of an epoch, what
+        pre-training made, the optimiser's memory and the average; and the inputs and units of a batch, or of the frames
+        that are scored at once."""
         network, options, C = self.network, setup.options, len(setup.counts)
         width, r = network.width, network.bottleneck
         weights = width * (setup.inputs.dim + (network.layers - 1) * width + (r or C)) + r * C
         copies = 3 + bool(self.pretraining) + 2 * (options.optimiser == "adamw") + any(options.momenta)
+        copies += current().frames.count > 1
         units = 2 * width * max(network.layers * options.batch, SCORED) + 2 * SCORED * setup.inputs.dim
         needed = 4 * (weights * (copies + (options.schedule == "average")) + units)
         what = f"training {network.layers} layers of {width} units"

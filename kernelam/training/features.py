@@ -14,6 +14,7 @@ from torch import Tensor
 
 from kernelam.errors import KernelamError
 from kernelam.frames.batches import Batches
+from kernelam.frames.order import some
 from kernelam.kernels import expression as ask
 from kernelam.kernels.base import BLOCK, PLANS, BandwidthKernel, Draw, FeatureMap, Kernel
 from kernelam.kernels.composition import CompositeFeatures, Composition
@@ -126,7 +127,7 @@ class _Builder:
     def frames(self, view: View, most: int, part: int) -> Iterator[tuple[Tensor, Tensor]]:
         """Random training frames as `view` has them, at most so many, each once, with their labels: three quarters of
         them, or (part 1) the rest."""
-        order = stream(self.seed, "sample").permutation(len(self.train))[:most]
+        order = some(len(self.train), most, stream(self.seed, "sample"))
         cut = 3 * len(order) // 4
         for chunk in torch.split(torch.from_numpy(order[cut:] if part else order[:cut]), CHUNK):
             x, labels = self.train.take(chunk)
@@ -188,7 +189,7 @@ def _check_inputs(folder: Path, theirs: Inputs, ours: Inputs) -> None:
 
 def _posteriors_of(folder: Path, model: PosteriorModel) -> tuple[Kernel, FeatureMap]:
     """The layers of a trained model as plain arrays."""
-    arrays = {name: array.to(model.device) for name, array in model.arrays().items()}
+    arrays = {name: array.to(model.device).contiguous() for name, array in model.arrays().items()}
     if isinstance(model, Dnn):
         if model.network.normalise:
             raise KernelamError(f"{folder} holds a network that normalises its layers: its posteriors are no features")

@@ -12,10 +12,10 @@ from kernelam.memory import available, check_memory
 from kernelam.models.description import describe
 from kernelam.models.posterior import GradientModel
 from kernelam.models.softmax import CHUNK_ELEMENTS, KernelSoftmax, check_bottleneck
-from kernelam.ranks import current, world
+from kernelam.ranks import beside, current, number, world
 from kernelam.training.acoustic import Setup
 from kernelam.training.features import CHUNK, build_features, check_drawable, features_of
-from kernelam.training.precondition import ELEMENTS, FRAMES, leading_directions
+from kernelam.training.precondition import ELEMENTS, FRAMES, SPARE, leading_directions
 from kernelam.training.search import Variants
 from kernelam.training.selection import schedule, select_features
 from kernelam.training.trainer import TrainingOptions
@@ -89,20 +89,31 @@ class KernelPlan:
         return (self.blocks * number + self.block - 1) * -(-self.num_features // self.blocks // BLOCK)
 
     def _check_memory(self, setup: Setup, D: int, projections: int) -> None:
-        """Projections, the matrices with their copy at the start of an epoch and SAG's memory or the average's, a batch
-        of z or the sample that directions are found on, and these; and the pairs of inputs for a median."""
-        C, r, options = len(setup.counts), self.bottleneck, setup.options
-        D, projections = (-(-size // current().features.count) for size in (D, projections))
+        """Projections, the matrices, a batch of z or the sample that directions are found on, and these, found among
+        those of all features; and the pairs of inputs for a median."""
+        C, options, ranks = len(setup.counts), setup.options, current()
+        own, projections = (-(-size // ranks.features.count) for size in (D, projections))
         inputs = 5 * CHUNK * setup.inputs.dim
-        copies = (4 if options.optimiser == "sag" else 2) + (options.schedule == "average")
-        matrices = (D * r + r * C if r else D * C) * copies
-        sample = 2 * min(ELEMENTS, FRAMES * D) if self.precondition else 0
-        z = max(options.batch * D, CHUNK_ELEMENTS, sample)
-        needed = 4 * (projections + matrices + self.precondition * D + inputs + z)
-        more = "" if self.blocks > 1 or r else ", a --bottleneck, more --blocks"
+        directions = self.precondition and self.precondition * own + 3 * (self.precondition + SPARE) * D
+        sample = 2 * min(ELEMENTS, FRAMES * own) if self.precondition else 0
+        z = max(options.batch * own, CHUNK_ELEMENTS, sample)
+        needed = 4 * (projections + self._matrices(setup, own, D) + directions + inputs + z)
+        more = "" if self.blocks > 1 or self.bottleneck else ", a --bottleneck, more --blocks"
         ways = f"fewer --num-features{more} or a smaller --splice"
-        what = f"training {D} features of {C} classes"
+        what = f"training {D} features of {C} classes" + (f" in each of {world()} processes" if world() > 1 else "")
         check_memory(needed, available(setup.device), what, f"{ways} take less")
+        ranks.wait()  # that none finds less than its share because another one has taken its own
+
+    def _matrices(self, setup: Setup, own: int, D: int) -> int:
+        """Numbers in the matrices of `own` of D features with their copy at the start of an epoch, with SAG's memory or
+        the average's, and with their gradient where it is not added at once; or, on the machine of the first of several
+        processes, its share of the whole model, which is there twice when it is written."""
+        C, r, options, ranks = len(setup.counts), self.bottleneck, setup.options, current()
+        copies = (4 if options.optimiser == "sag" else 2) + (options.schedule == "average")
+        copies += options.precision == "mixed" or ranks.frames.count > 1
+        matrices, whole = (size * r + r * C if r else size * C for size in (own, D))
+        near = ranks.features.count > 1 and number() < beside() and setup.device.type == "cpu"
+        return max(copies * matrices, matrices + 2 * whole // beside() if near else 0)
 
     def _projections(self, node: Expression, dim: int, count: int) -> int:
         """Numbers in the frequencies of a map, in those of the maps inside it, and in the moments, of double precision,
@@ -124,7 +135,7 @@ class KernelPlan:
                     f"--features-of is the directory to train into, {setup.folder}: train into another one"
                 )
             kernel, features = features_of(Path(self.features_of), setup.inputs, setup.device)
-            self._check_memory(setup, features.count, 0)
+            self._check_memory(setup, features.total, 0)
         else:
             self._check_memory(setup, count, self._projections(parse(self.kernel), setup.inputs.dim, count))
             kernel, features = build_features(

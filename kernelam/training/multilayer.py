@@ -9,6 +9,7 @@ from torch import Tensor
 
 from kernelam.errors import KernelamError
 from kernelam.files import alone_in
+from kernelam.frames.order import some
 from kernelam.hmm.transitions import TransitionModel
 from kernelam.models.directory import remove_model, save_model
 from kernelam.models.multilayer import Multilayer
@@ -88,7 +89,7 @@ def _story(
 
 def _examples(packed: Packed, options: LayerOptions) -> tuple[Tensor, Tensor, Tensor]:
     """Random frames, those of classes that have enough of them; their places among these classes; and the classes."""
-    frames = stream(options.seed, "examples").permutation(len(packed.train))[: options.examples]
+    frames = some(len(packed.train), options.examples, stream(options.seed, "examples"))
     x, labels = packed.train.take(torch.from_numpy(frames))
     counts = torch.bincount(labels, minlength=len(packed.counts))
     classes = (counts > options.targets).nonzero()[:, 0]
@@ -106,7 +107,7 @@ def _examples(packed: Packed, options: LayerOptions) -> tuple[Tensor, Tensor, Te
 
 def _heldout(packed: Packed, classes: Tensor, count: int, seed: int) -> tuple[Tensor, Tensor]:
     """As many random heldout frames, those of the classes; and their places among these."""
-    frames = stream(seed, "heldout").permutation(len(packed.heldout))[:count]
+    frames = some(len(packed.heldout), count, stream(seed, "heldout"))
     x, labels = packed.heldout.take(torch.from_numpy(frames))
     own = torch.isin(labels, classes)
     if not own.any():

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 from kernelam.frames.batches import Batches
+from kernelam.frames.order import some
 from kernelam.models.softmax import KernelSoftmax
 from kernelam.randomness import stream
 
@@ -24,7 +25,7 @@ def leading_directions(model: KernelSoftmax, train: Batches, count: int, seed: i
     """
     features, ranks, rng = model.feature_map, model.ranks, stream(seed, "precondition")
     frames = min(len(train), max(count + 1, min(FRAMES, ELEMENTS // features.total)))
-    z, places = features(train.take(torch.from_numpy(rng.permutation(len(train))[:frames]))[0]), features.places
+    z, places = features(train.take(torch.from_numpy(some(len(train), frames, rng)))[0]), features.places
     biased, total = not model.bottleneck, features.total + (not model.bottleneck)
     if biased and ranks.features.index == 0:
         z, places = torch.cat([z, z.new_ones(frames, 1)], dim=1), torch.cat([places, torch.tensor([features.total])])
@@ -36,10 +37,10 @@ def leading_directions(model: KernelSoftmax, train: Batches, count: int, seed: i
         basis = torch.linalg.qr(ranks.spread(z.T @ ranks.sum(z @ basis[own]), own, total)).Q
     seen = ranks.sum(z @ basis[own]).double()
     values, vectors = torch.linalg.eigh(seen.T @ seen / frames)
-    values, vectors = values.flip(0), vectors.flip(1).float()
+    values, vectors = ranks.same(values.flip(0)), vectors.flip(1).float()
     count = min(count, int((values > NOTHING * values[0]).sum()) - 1)  # to damp all there is would leave no gradient
     directions = ranks.same(basis @ vectors[:, :count])
     if ranks.features.count > 1:
         rows = torch.cat([features.places, torch.tensor([features.total])]) if biased else features.places
         directions = directions[rows.to(z.device)]
-    return directions, ranks.same((1.0 - values[count] / values[:count]).clamp(0.0, 1.0).float())
+    return directions, (1.0 - values[count] / values[:count]).clamp(0.0, 1.0).float()

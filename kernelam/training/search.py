@@ -12,7 +12,7 @@ from kernelam.errors import KernelamError
 from kernelam.frames.batches import Batches
 from kernelam.models.posterior import GradientModel
 from kernelam.progress import say, warn
-from kernelam.ranks import is_first
+from kernelam.ranks import current, is_first
 from kernelam.training.checkpoint import Clock
 from kernelam.training.metrics import evaluate
 from kernelam.training.trainer import TrainingOptions, describe, jsonable, one_pass, optimiser_of
@@ -62,6 +62,7 @@ def search(
         return Found(trials=[{**{name: value for name, (value,) in axes.items()}, "frames": 0}])
     path = folder / "search.json"
     found = known(path, fingerprint)
+    current().check(records.digest(asdict(found)), path)
     for value in variants.values:
         missing = [chosen for chosen in _configurations(variants, value, options) if not found.has(chosen)]
         model = build(value) if missing else None

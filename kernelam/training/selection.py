@@ -23,6 +23,7 @@ from kernelam.training.acoustic import SELECTED
 from kernelam.training.trainer import TrainingOptions, one_pass, optimiser_of
 
 CPU = torch.device("cpu")
+LEAST = 1e-12  # of rates: at this one weights hardly move
 Draw = Callable[[int, int], ColumnFeatures]
 """draw(columns, round): that many new columns, others in each round."""
 Use = Callable[[ColumnFeatures], None]
@@ -110,7 +111,7 @@ def _train_round(
 ) -> float:
     """One pass of SGD from the start on random frames; the rate, halved as often as it diverged."""
     frames = min(frames, len(train))
-    while True:
+    while rate > LEAST:
         model.initialise(options.seed)
         order = train.shuffled(options.batch, options.seed, number, frames, "selection")
         optimiser = optimiser_of(model, len(train), options, Path())
@@ -119,6 +120,7 @@ def _train_round(
             return rate
         rate /= 2.0
         say(f"selection {number} diverged; the rate is halved to {rate:g}")
+    raise KernelamError(f"selection {number} diverges at any rate: features or data are not finite")
 
 
 def _write_story(path: Path, features: ColumnFeatures, kept: list[Tensor], dim: int) -> None:

@@ -16,6 +16,7 @@ from kernelam.frames.batches import Batches
 from kernelam.models.posterior import GradientModel
 from kernelam.progress import progress, say
 from kernelam.randomness import stream
+from kernelam.ranks import current
 from kernelam.ranks import number as rank
 from kernelam.training import checkpoint
 from kernelam.training.metrics import evaluate
@@ -82,7 +83,8 @@ def one_pass(
     total: int,
     name: str,
 ) -> tuple[float, int]:
-    """The summed loss and the frames of a pass of steps over `total` frames, which ends early when it has diverged."""
+    """The summed loss and the frames of a pass of steps over `total` frames, which ends early when it has diverged,
+    for all who train together."""
     augment = Augmentation.parse(options.augment) if options.augment else None
     generator = generator_for(train.device, options.seed, epoch)
     loss, seen = torch.zeros((), dtype=torch.float64, device=train.device), 0
@@ -95,15 +97,9 @@ def one_pass(
             x = augment(x, generator)
         loss += optimiser.step(frames, x, labels, rate_at(seen / total))
         seen += len(frames)
-        if number % 64 == 0 and not math.isfinite(loss):  # to look is to wait for the device
+        if number % 64 == 0 and not math.isfinite(current().same(loss)):  # to look is to wait for the device
             break
-    return float(loss), seen
-
-
-def schedule_of(options: TrainingOptions, rate: float, untrained: float) -> Schedule:
-    return SCHEDULES[options.schedule](
-        rate, untrained, options.max_epochs or EPOCHS[options.schedule], options.max_halvings
-    )
+    return float(current().same(loss)), seen
 
 
 def fit(
@@ -122,20 +118,28 @@ def fit(
     was killed goes on from there, and ends where an uninterrupted one would have.
     """
     path = folder / "checkpoint.safetensors"
-    schedule, epochs = schedule_of(options, rate, first[options.metric]), [first]
+    limits = (options.max_epochs, options.max_halvings)
+    schedule, epochs = SCHEDULES[options.schedule](rate, first[options.metric], *limits), [first]
     optimiser = optimiser_of(model, len(train), options, folder)
-    saved = checkpoint.read(path, fingerprint)
-    if saved is not None:
-        tensors, about = saved
-        assign(_state(model, optimiser), model.own(tensors))
+    if about := _resume(path, fingerprint, model, optimiser):
         epochs = about["epochs"]
         schedule = type(schedule)(**about["schedule"])
         say(f"going on after epoch {epochs[-1]['epoch']} of {path}")
     while not schedule.ended:
         epochs.append(_epoch(model, optimiser, train, heldout, options, schedule, len(epochs)))
-        about = {"schedule": asdict(schedule), "epochs": epochs}  # type: ignore[call-overload]
+        about = {"schedule": asdict(schedule), "epochs": epochs}
         checkpoint.write(path, model.gathered(_state(model, optimiser)), about, fingerprint)
     return epochs
+
+
+def _resume(path: Path, fingerprint: str, model: GradientModel, optimiser: Optimiser) -> dict[str, Any]:
+    """What a checkpoint tells, if there is one; its tensors are not held in memory beside those they become."""
+    saved = checkpoint.read(path, fingerprint, copied=False)
+    if saved is None:
+        return {}
+    tensors, about = saved
+    assign(_state(model, optimiser), model.own(tensors))
+    return about
 
 
 def jsonable(row: dict[str, Any]) -> dict[str, Any]:

@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 import torch
@@ -87,6 +89,16 @@ def test_digest_tells_contents_apart(tmp_path, matrices, labels):
 def test_an_order_that_is_a_function_has_every_frame_once(total):
     keys = stream(1, "test").integers(2**63, size=order.ROUNDS, dtype=np.uint64)
     assert sorted(order.permuted(np.arange(total), total, keys)) == list(range(total))
+
+
+def test_some_frames_of_very_many_take_memory_for_some():
+    tracemalloc.start()
+    found = order.some(order.LISTED + 1, 1000, stream(1, "test"))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(set(found.tolist())) == 1000
+    assert peak < 1_000_000
+    assert sorted(order.some(7, 9, stream(1, "test"))) == list(range(7))
 
 
 def test_an_order_that_is_a_function_looks_random():

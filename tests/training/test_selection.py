@@ -118,6 +118,12 @@ def test_a_selection_that_is_killed_ends_where_an_uninterrupted_one_does(train, 
     assert stories[0] == stories[1]
 
 
+def test_a_round_that_no_rate_helps_ends(train, monkeypatch):
+    monkeypatch.setattr(selection, "one_pass", lambda *_: (math.nan, 0))
+    with pytest.raises(KernelamError, match="selection 3 diverges at any rate"):
+        selection._train_round(model(Gaussian(1.0)), train, 1500, 1.0, OPTIONS, 3)
+
+
 def test_a_round_that_diverges_is_done_again_at_half_the_rate(train, capsys):
     made = model(Gaussian(1.0))
     rate = selection._train_round(made, train, 1500, 1e39, OPTIONS, 1)

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import shlex
 import signal
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -170,6 +171,18 @@ def test_a_coordinate_that_never_changes_in_training_is_left_out_whatever_its_va
     assert inputs.scale[1] == inputs.scale[2] == 1.0
     np.testing.assert_allclose(inputs.mean, x.astype(np.float64).mean(axis=0), rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(inputs.scale[0], 1.0 / x[:, 0].astype(np.float64).std(), rtol=1e-6)
+
+
+def test_labels_are_counted_where_they_are(tmp_path):
+    frames = np.zeros((3 * acoustic.COUNTED + 5, 1), np.float32)
+    labels = np.arange(len(frames)) % 7
+    store = FrameStore.build(tmp_path / "frames", [("u", frames)], {"u": labels})
+    tracemalloc.start()
+    counts = acoustic.count_classes(store, 8)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert counts.tolist() == np.bincount(labels, minlength=8).tolist()
+    assert peak < 2 * 8 * acoustic.COUNTED
 
 
 def test_inputs_may_share_one_scale(made, tmp_path):
