@@ -1,5 +1,6 @@
 """Where the hidden layers of a network start: from shallower networks, or from restricted Boltzmann machines."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from kernelam.training.trainer import one_pass, optimiser_of
 
 Layers = dict[str, Tensor]
 FILE = "pretraining.safetensors"
+MAX_HALVINGS = 10  # of the rate of a Boltzmann machine
 
 
 def pretrain(kind: str, network: Network, setup: Setup, rbm_epochs: int) -> list[dict[str, Any]]:
@@ -83,16 +85,31 @@ def _shallow_network(network: Network, setup: Setup, rate: float, layers: Layers
 
 
 def _machine(network: Network, setup: Setup, epochs: int, layers: Layers, number: int) -> Layers:
-    """Layer `number` from contrastive divergence on the units of the one below (lu2014, supplement B.2.2)."""
-    seed, batch, total = setup.options.seed, setup.options.batch, len(setup.train)
+    """Layer `number` from contrastive divergence on the units of the one below (lu2014, supplement B.2.2). The more
+    units, the lower the rate at which real inputs diverge: it is halved until they do not."""
     model = _network(network, setup, layers)
     rows = network.width if number > 1 else model.inputs.dim
-    rbm = Rbm(glorot(rows, network.width, seed, number - 1).to(model.device), gaussian=number == 1, seed=seed)
+    for halvings in range(MAX_HALVINGS + 1):
+        weights = glorot(rows, network.width, setup.options.seed, number - 1).to(model.device)
+        rbm = Rbm(weights, number == 1, setup.options.seed, halvings)
+        if _climb(rbm, model, setup, epochs, number):
+            break
+        say(f"machine {number} diverged at the rate {rbm.rate:g}")
+    return {f"W{number - 1}": rbm.weights.cpu(), f"b{number - 1}": rbm.hidden.cpu()}
+
+
+def _climb(rbm: Rbm, model: Dnn, setup: Setup, epochs: int, number: int) -> bool:
+    """Epochs of steps, unless the machine diverges: whether it did not."""
+    seed, batch, total = setup.options.seed, setup.options.batch, len(setup.train)
     for epoch in range(1, epochs + 1):
         name, error = f"machine {number}, epoch {epoch}", torch.zeros((), dtype=torch.float64, device=model.device)
         order = setup.train.shuffled(batch, seed, epoch, purpose=f"rbm {number}")
-        for frames in progress(order, name, -(-total // batch)):
+        for step, frames in enumerate(progress(order, name, -(-total // batch)), 1):
             with torch.no_grad():
                 error += rbm.step(model.hidden(setup.train.take(frames)[0], number - 1), epoch)
-        say(f"{name}: squared error of reconstruction {float(error) / total / rows:.4f} a unit")
-    return {f"W{number - 1}": rbm.weights.cpu(), f"b{number - 1}": rbm.hidden.cpu()}
+            if step % 64 == 0 and not math.isfinite(error):  # to look is to wait for the device
+                return False
+        if not (math.isfinite(error) and rbm.weights.isfinite().all()):
+            return False
+        say(f"{name}: squared error of reconstruction {float(error) / total / len(rbm.weights):.4f} a unit")
+    return True

@@ -14,8 +14,9 @@ class Rbm:
     """p(v, h) ∝ exp(−E) with binary h: E = −aᵀv − cᵀh − vᵀWh for binary v, or, for real v of variance 1,
     E = |v − a|²/2 − cᵀh − vᵀWh."""
 
-    def __init__(self, weights: Tensor, gaussian: bool, seed: int) -> None:
+    def __init__(self, weights: Tensor, gaussian: bool, seed: int, halvings: int = 0) -> None:
         self.weights, self.gaussian = weights, gaussian
+        self.rate = (GAUSSIAN_RATE if gaussian else RATE) / 2**halvings
         self.visible, self.hidden = weights.new_zeros(weights.shape[0]), weights.new_zeros(weights.shape[1])
         self.velocity = [torch.zeros_like(array) for array in (weights, self.visible, self.hidden)]
         self.generator = torch.Generator(weights.device).manual_seed(seed)
@@ -49,7 +50,7 @@ class Rbm:
     def step(self, v: Tensor, epoch: int) -> Tensor:
         """Climb by one batch; returns the squared error of its reconstruction."""
         *gradients, error = self.statistics(v)
-        momentum, rate = MOMENTUM if epoch < CHANGE else LATER, GAUSSIAN_RATE if self.gaussian else RATE
+        momentum, rate = MOMENTUM if epoch < CHANGE else LATER, self.rate
         for array, velocity, gradient in zip(
             (self.weights, self.visible, self.hidden), self.velocity, gradients, strict=True
         ):

@@ -144,3 +144,18 @@ def test_a_machine_that_diverges_is_a_sentence_and_is_not_kept(setup, monkeypatc
     with pytest.raises(KernelamError, match="pre-training diverged in layer 2 of 3: try --pretraining discriminative"):
         pretraining.pretrain("rbm", Network(3, 20, "sigmoid"), setup, 2)
     assert set(pretraining.pretrained(setup)) == {"W0", "b0"}
+
+
+def test_a_machine_that_diverges_starts_again_at_half_the_rate(setup, monkeypatch, capsys):
+    monkeypatch.setattr("kernelam.training.rbm.GAUSSIAN_RATE", 8.0)
+    pretraining.pretrain("rbm", Network(1, 20, "sigmoid"), setup, 2)
+    told = capsys.readouterr().err
+    assert "machine 1 diverged at the rate 8\n" in told
+    assert "nan" not in told
+    found, tried = pretraining.pretrained(setup), told.count("diverged")
+
+    monkeypatch.setattr("kernelam.training.rbm.GAUSSIAN_RATE", 8.0 / 2**tried)
+    pretraining.pretrain("rbm", Network(1, 20, "sigmoid"), replace(setup, fingerprint="g"), 2)
+    assert "diverged" not in capsys.readouterr().err
+    for name, array in pretraining.pretrained(replace(setup, fingerprint="g")).items():
+        assert torch.equal(array, found[name])
