@@ -2,6 +2,7 @@
 
 import difflib
 import re
+import shlex
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -46,4 +47,4 @@ def seconds_of(path: Path) -> tuple[float, str]:
         return seconds, str(path.resolve())
     if not shutil.which("sph2pipe"):
         raise KernelamError(f"{path} is compressed ({fields['sample_coding']}): sph2pipe is needed on the PATH")
-    return seconds, f"sph2pipe -f wav {path.resolve()} |"
+    return seconds, f"sph2pipe -f wav {shlex.quote(str(path.resolve()))} |"
