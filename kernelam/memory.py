@@ -1,5 +1,6 @@
 """How much memory there is, asked before work that needs a lot of it."""
 
+import ctypes
 import os
 from pathlib import Path
 from typing import Any
@@ -53,3 +54,11 @@ def check_memory(needed: int, free: int, what: str, advice: str) -> None:
         raise KernelamError(
             f"{what} takes {needed / 2**30:.1f} GiB of memory, and {free / 2**30:.1f} GiB are free; {advice}"
         )
+
+
+def keep_no_gaps() -> None:
+    """From now on, arrays of a MiB or more go back to the system when they are freed. glibc keeps them, up to 32 MiB,
+    for arrays that may not fit into the gaps, and a process then takes more than can be estimated."""
+    M_MMAP_THRESHOLD = -3
+    if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):  # other libraries have none
+        mallopt(M_MMAP_THRESHOLD, 1 << 20)

@@ -18,6 +18,7 @@ from kernelam.files import alone_in
 from kernelam.frames.batches import Batches
 from kernelam.frames.store import FrameStore
 from kernelam.kernels import FeatureMap, Kernel
+from kernelam.memory import keep_no_gaps
 from kernelam.models.arrays import read_arrays
 from kernelam.models.directory import remove_model, save_model
 from kernelam.models.posterior import find_device
@@ -62,6 +63,7 @@ def sum_share(folder: Path, job: int, jobs: int, device: str) -> None:
 def train_ridge(given: TrainingInput, plan: RidgePlan, device: str) -> None:
     """Check, pack frames, sum, solve, calibrate, save; a directory whose model has the same inputs and settings is left
     as it is, and what an earlier call left undone is gone on with."""
+    keep_no_gaps()
     transitions = check_alignments(given)
     with alone_in(given.folder):
         if work := begin(given, transitions, plan, device):

@@ -28,8 +28,9 @@ FEWEST = 2
 WIDEST = {"cg": 64, "gmres": 64, "cholesky": 8}
 """Classes on either side of a block of pairs, at most: what a kill may cost. More vectors at once make iterations
 faster, but not factors."""
-EXPECTED = 32
-"""Steps of GMRES that blocks are made for. Where it takes more, half of the pairs that are left start again later."""
+EXPECTED = 16
+"""Steps of GMRES that blocks are made for. Where it takes more, half of the pairs that are left start again later: so
+memory is as estimated, whatever the ridge."""
 SLACK = 1.1
 """The residual is the real one, not that of the recursion, and may be so much above the tolerance."""
 
@@ -206,9 +207,10 @@ def _iterate(grams: Grams, pairs: Tensor, b: Tensor, ridge: float, solver: Solve
     total = iterations[:, -1]
     targets = b.norm(dim=1).cpu()[:, None] * torch.tensor(solver.levels)
     residual, left = b.clone(), (targets[:, -1] > 0).nonzero()[:, 0]
+    bases = 4 * b.numel() * EXPECTED
     while len(left):
         limit = solver.max_iterations - int(total[left].max())
-        found = METHODS[solver.name](product, left, residual[left], targets[left], limit, solver.memory)
+        found = METHODS[solver.name](product, left, residual[left], targets[left], limit, bases)
         worked = left[found.begun]
         x[worked] += found.x[found.begun.to(b.device)]
         iterations[worked] = _later(iterations[worked], found.steps[found.begun])
