@@ -61,8 +61,13 @@ def files_under(path: Path) -> Iterator[Path]:
         yield from (Path(folder) / name for name in sorted(names) if not _PASSED_OVER.match(name))
 
 
-def run_once(inputs: Sequence[Path], outputs: Sequence[Path], command: Sequence[str], force: bool) -> None:
-    """Run `command` unless `outputs` are what it made of `inputs` as they are now; its failure is an error."""
+def run_once(
+    inputs: Sequence[Path], outputs: Sequence[Path], command: Sequence[str], force: bool, mark: Path | None = None
+) -> None:
+    """Run `command` unless `outputs` are what it made of `inputs` as they are now; its failure is an error.
+
+    `mark` is a file that is no longer true once the command runs.
+    """
     if missing := [path for path in inputs if not path.exists()]:
         raise KernelamError(f"{missing[0]}, which {command[0]} reads, is not there: run the stage that makes it")
     digests = Digests()
@@ -73,7 +78,9 @@ def run_once(inputs: Sequence[Path], outputs: Sequence[Path], command: Sequence[
         digests.save()
         say(f"{' '.join(map(str, outputs))}: current")
         return
-    record.unlink(missing_ok=True)
+    for path in (record, mark):
+        if path is not None:
+            path.unlink(missing_ok=True)
     if force:  # what finds its own work done would leave it
         for path in [*map(Path, made.get("outputs", [])), *outputs]:
             if path.is_file() and _is_of(path, outputs):

@@ -75,9 +75,17 @@ class Experiments:
                 raise KernelamError(f"there is no {place}, which the cells of {self.folder} read")
 
     def run_cell(self, cell: Cell) -> None:
-        """Train, decode and score, unless it is done and current."""
+        """Train, decode and score, unless it is done and current; its mark stands while nothing of it is made again."""
         cell.folder.mkdir(parents=True, exist_ok=True)
-        (cell.folder / DONE).unlink(missing_ok=True)
+        try:
+            self._run_steps(cell)
+        except BaseException:
+            (cell.folder / DONE).unlink(missing_ok=True)
+            raise
+        with replacing(cell.folder / DONE, "w") as stream:
+            stream.write(self.commands(cell))
+
+    def _run_steps(self, cell: Cell) -> None:
         needed_cells = [other for other in self.cells if other.name in cell.needs]
         if absent := [other.name for other in needed_cells if not self.done(other)]:
             raise KernelamError(f"{cell.name} needs the model of {absent[0]}, which is not done")
@@ -96,13 +104,11 @@ class Experiments:
                 *([tuning / "scoring_kaldi/best_wer"] if more else []),
             ]
             self._step(cell, output.name, needed, [output], [*self.decode, *more, self.graph, str(data), str(output)])
-        with replacing(cell.folder / DONE, "w") as stream:
-            stream.write(self.commands(cell))
 
     def _step(self, cell: Cell, step: str, inputs: list[Path], outputs: list[Path], command: list[str]) -> None:
         """Run a command once, and note when, if it made something; what it made before no longer counts."""
         before, start = _changed(outputs), time.time()
-        run_once(inputs, outputs, command, force=False)
+        run_once(inputs, outputs, command, force=False, mark=cell.folder / DONE)
         if _changed(outputs) != before:
             earlier = [row for row in _rows(cell) if not step.startswith(row[0])]  # both sets were once called decode
             rows = [*earlier, [step, start, time.time()]]

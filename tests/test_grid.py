@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelam.current import run_once
 from kernelam.errors import KernelamError
 from kernelam.grid import Grid
 
@@ -280,3 +281,24 @@ def test_cells_are_made_again_when_an_archive_of_their_features_is(work):
     Path("raw.ark").write_text("new")
     work.run_cell(work.cells[0])
     assert len(calls()) > before
+
+
+def test_a_cell_that_is_looked_at_again_stays_done(work, monkeypatch):
+    """Its mark stands while its steps are current, and is gone as soon as one of them runs or cannot."""
+    cell, seen = work.cells[0], []
+    work.run_cell(cell)
+    monkeypatch.setattr(
+        "kernelam.experiments.run_once", lambda *given, **more: seen.append(work.done(cell)) or run_once(*given, **more)
+    )
+    work.run_cell(cell)
+    assert seen == [True] * 3
+    Path("data/tr/utt2spk").write_text("v s\n")
+    Path("train.sh").write_text(TRAIN.replace("dir=${!#}", "dir=${!#}; ls $dir > there"))
+    work.run_cell(cell)
+    assert "cell.done" not in Path("there").read_text()
+    assert work.done(cell)
+    Path("data/tr/utt2spk").unlink()
+    Path("c/ali").rename("c/gone")
+    with pytest.raises(KernelamError, match=r"c/ali, which \./train\.sh reads, is not there"):
+        work.run_cell(cell)
+    assert not work.done(cell)
