@@ -7,7 +7,8 @@ from torch.nn.functional import softplus
 MOMENTUM, LATER = 0.5, 0.9  # in the first epochs, and from epoch CHANGE on
 CHANGE = 5
 L2 = 2e-4
-RATE, GAUSSIAN_RATE = 0.1, 0.005
+RATE, GAUSSIAN_RATE = 0.1, 0.005  # with up to WIDE hidden units
+WIDE = 1000
 
 
 class Rbm:
@@ -16,7 +17,8 @@ class Rbm:
 
     def __init__(self, weights: Tensor, gaussian: bool, seed: int, halvings: int = 0) -> None:
         self.weights, self.gaussian = weights, gaussian
-        self.rate = (GAUSSIAN_RATE if gaussian else RATE) / 2**halvings
+        gentle = min(1.0, WIDE / weights.shape[1]) ** 2  # at the full rate more units saturate
+        self.rate = (GAUSSIAN_RATE if gaussian else RATE) * gentle / 2**halvings
         self.visible, self.hidden = weights.new_zeros(weights.shape[0]), weights.new_zeros(weights.shape[1])
         self.velocity = [torch.zeros_like(array) for array in (weights, self.visible, self.hidden)]
         self.generator = torch.Generator(weights.device).manual_seed(seed)

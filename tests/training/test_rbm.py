@@ -92,3 +92,9 @@ def test_steps_make_the_data_likelier(gaussian):
         for part in v.split(100):
             rbm.step(part, epoch)
     assert quality() > before + 0.5
+
+
+def test_wide_machines_climb_in_smaller_steps():
+    for gaussian, full in ((True, 0.005), (False, 0.1)):
+        rates = [Rbm(torch.zeros(1, width), gaussian, seed=1).rate for width in (500, 1000, 2000, 4000)]
+        assert rates == pytest.approx([full, full, full / 4, full / 16])
