@@ -152,6 +152,11 @@ class _LeastSquares:
         self.rotations = [(c[rows], s[rows]) for c, s in self.rotations]
 
 
+def fitting(memory: int, size: int, steps: int) -> int:
+    """Systems of vectors of that size whose bases of so many steps take at most `memory` bytes; one at least."""
+    return max(1, memory // (4 * size * STEPS * -(-steps // STEPS)))
+
+
 def gmres(product: Product, rows: Tensor, b: Tensor, targets: Tensor, limit: int, memory: int) -> Progress:
     """Full GMRES, whose bases take at most `memory` bytes (but one system is always worked on): when they would take
     more, half of the systems that have not converged are left for another call."""

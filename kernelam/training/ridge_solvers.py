@@ -19,7 +19,7 @@ from kernelam.memory import installed
 from kernelam.progress import progress
 from kernelam.training import checkpoint
 from kernelam.training.gram import Grams
-from kernelam.training.krylov import Product, Progress, conjugate_gradients, gmres
+from kernelam.training.krylov import Product, Progress, conjugate_gradients, fitting, gmres
 from kernelam.training.triangles import Triangle
 
 LEVELS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
@@ -29,8 +29,8 @@ WIDEST = {"cg": 64, "gmres": 64, "cholesky": 8}
 """Classes on either side of a block of pairs, at most: what a kill may cost. More vectors at once make iterations
 faster, but not factors."""
 EXPECTED = 16
-"""Steps of GMRES that blocks are made for. Where it takes more, half of the pairs that are left start again later: so
-memory is as estimated, whatever the ridge."""
+"""Steps of GMRES that blocks are made for. Where it takes more, fewer pairs go together: so memory is as estimated,
+whatever the ridge."""
 SLACK = 1.1
 """The residual is the real one, not that of the recursion, and may be so much above the tolerance."""
 
@@ -111,7 +111,7 @@ def solve_pairs(grams: Grams, ridge: float, solver: Solver, folder: Path, finger
         known = checkpoint.read(path, named)
         if known is None:
             start = time.monotonic()
-            found = _solve(grams, classes[pairs[block]], ridge, solver)
+            found = _solve(grams, classes[pairs[block]], ridge, solver, usual_steps(iterations, EXPECTED))
             about = {"seconds": time.monotonic() - start}
             known = {"beta": found[0], "iterations": found[1]}, about
             checkpoint.write(path, *known, named)
@@ -145,12 +145,18 @@ def blocks(classes: int, side: int) -> Iterator[Tensor]:
                 yield inside.nonzero()[:, 0]
 
 
-def _solve(grams: Grams, pairs: Tensor, ridge: float, solver: Solver) -> tuple[Tensor, Tensor]:
-    """β of these pairs of classes, and the iterations of each."""
+def usual_steps(iterations: Tensor, otherwise: int) -> int:
+    """Of the systems that are solved; of none, `otherwise`."""
+    steps = iterations[iterations[:, -1] > 0, -1]
+    return math.ceil(steps.double().mean()) if len(steps) else otherwise
+
+
+def _solve(grams: Grams, pairs: Tensor, ridge: float, solver: Solver, steps: int) -> tuple[Tensor, Tensor]:
+    """β of these pairs of classes, and the iterations of each, of which `steps` are expected."""
     b = (grams.sums[pairs[:, 0]] - grams.sums[pairs[:, 1]]).float().to(grams.device)
     if solver.name == "cholesky":
         return _direct(grams, pairs, b, ridge), _no_iterations(len(pairs), solver)
-    return _iterate(grams, pairs, b, ridge, solver)
+    return _iterate(grams, pairs, b, ridge, solver, steps)
 
 
 def _no_iterations(systems: int, solver: Solver) -> Tensor:
@@ -200,7 +206,7 @@ def _products(grams: Grams, pairs: Tensor, ridge: float) -> Product:
     return product
 
 
-def _iterate(grams: Grams, pairs: Tensor, b: Tensor, ridge: float, solver: Solver) -> tuple[Tensor, Tensor]:
+def _iterate(grams: Grams, pairs: Tensor, b: Tensor, ridge: float, solver: Solver, steps: int) -> tuple[Tensor, Tensor]:
     """Until the residual itself is small enough; rounding may make that take a second start, from the residual."""
     product = _products(grams, pairs, ridge)
     x, iterations = torch.zeros_like(b), _no_iterations(len(b), solver)
@@ -209,20 +215,23 @@ def _iterate(grams: Grams, pairs: Tensor, b: Tensor, ridge: float, solver: Solve
     residual, left = b.clone(), (targets[:, -1] > 0).nonzero()[:, 0]
     bases = 4 * b.numel() * EXPECTED
     while len(left):
-        limit = solver.max_iterations - int(total[left].max())
-        found = METHODS[solver.name](product, left, residual[left], targets[left], limit, bases)
-        worked = left[found.begun]
+        room = len(left) if solver.name == "cg" else fitting(bases, b.shape[1], usual_steps(iterations, steps))
+        now, later = left[:room], left[room:]
+        limit = solver.max_iterations - int(total[now].max())
+        found = METHODS[solver.name](product, now, residual[now], targets[now], limit, bases)
+        worked = now[found.begun]
         x[worked] += found.x[found.begun.to(b.device)]
         iterations[worked] = _later(iterations[worked], found.steps[found.begun])
         before = residual[worked].norm(dim=1)
         residual[worked] = b[worked] - product(worked, x[worked])
         after = residual[worked].norm(dim=1)
         failed = ~(after.cpu() <= SLACK * targets[worked, -1])  # what is not a number has not converged
-        hopeless = failed & ((total[worked] >= solver.max_iterations) | ~(after < 0.5 * before).cpu())
+        ended = found.steps[found.begun, -1] < limit  # which is that of the pair with the most iterations
+        hopeless = failed & ((total[worked] >= solver.max_iterations) | ended & ~(after < 0.5 * before).cpu())
         if hopeless.any():
             rows, shares = worked[hopeless], (after / b[worked].norm(dim=1)).cpu()[hopeless]
             raise _no_convergence(pairs[rows], shares, total[rows], ridge, solver)
-        left = torch.cat([worked[failed], left[~found.begun]])
+        left = torch.cat([worked[failed], now[~found.begun], later])
     return x, iterations
 
 

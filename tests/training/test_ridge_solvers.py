@@ -157,6 +157,51 @@ def test_systems_take_the_memory_that_is_told(name: str) -> None:
     assert most < ridge_solvers.VECTORS[name] - 4  # b, x and residuals of the caller
 
 
+def test_many_steps_take_few_vectors_more_than_they_need(problem, tmp_path: Path, monkeypatch) -> None:
+    """Once it is known how many, no pair is begun that there is no memory for; but all of the first block are."""
+    grams, z, labels = problem
+    multiply, vectors = Triangle.multiply, [0]
+
+    def counted(self: Triangle, packed: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        vectors[0] += len(v)
+        return multiply(self, packed, v)
+
+    monkeypatch.setattr(Triangle, "multiply", counted)
+    monkeypatch.setattr(ridge_solvers, "EXPECTED", 4)
+    monkeypatch.setattr(krylov, "STEPS", 2)
+    for memory in (1 << 30, 4 * D * ridge_solvers.VECTORS["gmres"] * 4):  # one block, or six
+        vectors[0] = 0
+        found = solve_pairs(grams, 0.01, Solver("gmres", 1e-5, memory=memory), tmp_path / str(memory), "f")
+        steps = found.iterations[:, -1]
+        assert steps.min() > 25
+        assert vectors[0] < 1.35 * 2 * int(steps.sum())
+    exact = dense(z, labels, 0.01)
+    np.testing.assert_allclose(found.beta, exact, rtol=0, atol=1e-2 * np.abs(exact).max())
+
+
+def test_a_pair_near_its_last_iteration_does_not_end_the_others(problem, tmp_path: Path, monkeypatch) -> None:
+    """It has a single step left when they begin, which they do not converge in."""
+    grams, z, labels = problem
+    limits = []
+
+    def method(*args) -> krylov.Progress:
+        limits.append(args[4])
+        found = krylov.gmres(*args)
+        if len(limits) == 1:  # the first pair needs a second start, the others have not begun
+            found.x[0] *= 0.88
+            found.x[1:], found.steps[1:], found.begun[1:] = 0.0, 0, False
+            found.steps[0, -1] = 99
+        return found
+
+    monkeypatch.setitem(ridge_solvers.METHODS, "gmres", method)
+    found = solve_pairs(grams, 1.0, Solver("gmres", 0.1, max_iterations=100), tmp_path, "f")
+    assert limits[:2] == [100, 1]
+    for (i, j), beta in zip(combinations(PAIRED, 2), found.beta.double().numpy(), strict=True):
+        here = (labels == i) | (labels == j)
+        g = z[here].T @ np.where(labels[here] == i, 1.0, -1.0)
+        assert np.linalg.norm(z[here].T @ (z[here] @ beta) + beta - g) < 0.12 * np.linalg.norm(g)
+
+
 def test_a_kill_costs_a_block(problem, tmp_path: Path, monkeypatch) -> None:
     grams, _, _ = problem
     solver = Solver("gmres", memory=4 * D * 100 * 4)
