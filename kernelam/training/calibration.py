@@ -112,7 +112,7 @@ def _maximum(fit: _Fit) -> tuple[Tensor, Tensor]:
     loss, going = fit.loss(alpha, beta), fit.known.clone()
     for _ in range(MAX_STEPS):
         by_alpha, by_beta, aa, ab, bb = fit.derivatives(alpha, beta)
-        aa, bb = aa + 1e-12, bb + 1e-12
+        aa, bb = aa * (1.0 + 1e-12) + 1e-200, bb + 1e-12  # f may be of any size: that of a ridge of 10¹⁰ is small
         determinant = (aa * bb - ab * ab).clamp_min(torch.finfo(torch.float64).tiny)
         step_a = -(bb * by_alpha - ab * by_beta) / determinant
         step_b = -(aa * by_beta - ab * by_alpha) / determinant

@@ -48,6 +48,14 @@ def test_pairs_are_those_of_scikit_learn(data, monkeypatch, elements: int) -> No
         np.testing.assert_allclose(found[number], [exact.coef_[0, 0], exact.intercept_[0]], rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("unit", [1e-14, 1e-8, 1e6])
+def test_outputs_of_any_size(data, unit: float) -> None:
+    """Those of a large ridge are small: the probabilities are the same."""
+    f, labels = data
+    found, scaled = calibrate(by_class(f, labels), EVEN), calibrate(by_class(f * np.float32(unit), labels), EVEN)
+    np.testing.assert_allclose(scaled * torch.tensor([unit, 1.0]), found, rtol=1e-3, atol=1e-4)
+
+
 def test_one_against_the_rest(data) -> None:
     f, labels = data
     first = torch.from_numpy(labels)[:, None] == torch.arange(CLASSES)
