@@ -74,22 +74,23 @@ def begin(given: TrainingInput, transitions: TransitionModel, plan: RidgePlan, d
     """Frames and settings; nothing where the model is there. Of what is refused nothing stays behind."""
     place = find_device(device)
     check_drawable(parse(plan.kernel), plan.num_features, plan.num_features, plan.sampling)
-    packed = pack_frames(given, transitions, plan.settings(), {"seed": plan.seed}, place)
-    if packed is None:
-        clean(given.folder)
-        return None
-    features = {name: packed.told["settings"].get(name) for name in ("pipeline", "context", "scaling")}
-    of_sums = fingerprint_of({**plan.of_sums(), **features, "data": packed.told["data"][0]})
     try:
-        _check_classes(packed.counts, plan)
+        packed = pack_frames(given, transitions, plan.settings(), {"seed": plan.seed}, place)
+        if packed is None:
+            clean(given.folder)
+            return None
+        _check_classes(packed, plan)
         needs = check_needs(_task(plan, packed), given.folder, place)
     except KernelamError:
-        shutil.rmtree(given.folder / "frames")
+        shutil.rmtree(given.folder / "frames", ignore_errors=True)
         raise
+    features = {name: packed.told["settings"].get(name) for name in ("pipeline", "context", "scaling")}
+    of_sums = fingerprint_of({**plan.of_sums(), **features, "data": packed.told["data"][0]})
     return Work(given, plan, packed, needs, of_sums)
 
 
-def _check_classes(counts: np.ndarray, plan: RidgePlan) -> None:
+def _check_classes(packed: Packed, plan: RidgePlan) -> None:
+    counts = packed.counts
     paired = paired_classes(counts)
     if len(paired) < 2:
         raise KernelamError(f"{len(paired)} of {len(counts)} classes have {FEWEST} training frames; two must")
@@ -98,6 +99,11 @@ def _check_classes(counts: np.ndarray, plan: RidgePlan) -> None:
         warn(
             f"{len(left)} of {len(counts)} classes have fewer than {FEWEST} training frames ({names}) and cannot be set"
             " against others: each keeps its share of the training frames, half a frame at least, as its probability"
+        )
+    if not np.isin(packed.heldout.labels.cpu().numpy(), paired).any():
+        raise KernelamError(
+            f"no heldout frame is of the {len(paired)} classes that have {FEWEST} training frames: there is nothing to"
+            " fit their probabilities to"
         )
     for ridge in plan.ridges:
         check_ridge(counts, plan.num_features, ridge, plan.scheme)
@@ -118,7 +124,11 @@ def features_of(work: Work) -> tuple[Kernel, FeatureMap]:
             plan.seed,
             place,
         )
-        kernel, features = build_features(plan.kernel, *source)
+        try:
+            kernel, features = build_features(plan.kernel, *source)
+        except KernelamError:
+            clean(work.given.folder)
+            raise
         mean, scale = (torch.from_numpy(array) for array in (work.packed.inputs.mean, work.packed.inputs.scale))
         about = {
             "kernel": kernel.settings(),

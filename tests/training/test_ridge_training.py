@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import shutil
 import signal
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from kernelam.frontend.pipeline import Pipeline
 from kernelam.hmm.topology import Topology
 from kernelam.hmm.transitions import TransitionModel
 from kernelam.hmm.tree import ContextTree
-from kernelam.kaldi.alignment import write_alignments
+from kernelam.kaldi.alignment import read_alignment_dir, write_alignments
 from kernelam.kaldi.ark import ArkWriter, read_ark
 from kernelam.models import load_model
 from kernelam.models.description import describe
@@ -228,6 +229,30 @@ def test_what_does_not_fit_is_refused(given: TrainingInput, monkeypatch: pytest.
         replace(PLAN, scheme="all")
     with pytest.raises(KernelamError, match="a bandwidth must be above zero, not 0"):
         replace(PLAN, bandwidth=0.0)
+
+
+def test_data_that_are_refused_leave_nothing(given: TrainingInput, tmp_path: Path) -> None:
+    """Before any sum over frames."""
+
+    def refused(sentence: str, **others: Path) -> None:
+        with pytest.raises(KernelamError, match=sentence):
+            train_ridge(replace(given, **others), PLAN, "cpu")
+        assert not list(given.folder.iterdir())
+
+    def changed(name: str, data: Path, change: Callable[[np.ndarray], np.ndarray]) -> Path:
+        shutil.copytree(data, tmp_path / name)
+        with ArkWriter(tmp_path / name / "feats.ark", tmp_path / name / "feats.scp") as writer:
+            for utt, matrix in read_ark(data / "feats.ark"):
+                writer.write(utt, change(matrix))
+        return tmp_path / name
+
+    narrow = changed("narrow", given.heldout_data, lambda matrix: matrix[:, :3])
+    refused("has 4 features a frame, .*narrow has 3", heldout_data=narrow)
+    refused("the median distance of random frames is 0", data=changed("still", given.data, np.ones_like))
+    shutil.copytree(given.heldout_ali, tmp_path / "c")
+    rare = {utt: np.full_like(ids, 13) for utt, ids in read_alignment_dir(given.heldout_ali).items()}  # a state of c
+    write_alignments(tmp_path / "c/ali.1.gz", rare)
+    refused("no heldout frame is of the 6 classes that have 2 training frames", heldout_ali=tmp_path / "c")
 
 
 def test_memory_is_that_of_the_largest_phase(monkeypatch: pytest.MonkeyPatch) -> None:
