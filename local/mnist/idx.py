@@ -79,7 +79,7 @@ def read_mnist(folder: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
     x, y = read_idx(images, 3), read_idx(labels, 1)
     if len(x) != len(y):
         raise KernelamError(f"{images} has {len(x)} images, {labels} {len(y)} labels")
-    if x.shape[1:] != (28, 28) or y.max(initial=0) > 9:
+    if not len(x) or x.shape[1:] != (28, 28) or y.max() > 9:
         raise KernelamError(f"{images} and {labels} are not 28 × 28 images of ten digits")
     return x.reshape(len(x), -1).astype(np.float32) / 255, y.astype(np.int64)
 

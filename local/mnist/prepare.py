@@ -30,6 +30,8 @@ def mnist(corpus: Path) -> dict[str, Set]:
     """The first 50,000 training images, the other 10,000, and the test images (kubo2012, section 4.1)."""
     x, y = read_mnist(corpus, "train")
     cut = len(x) * 5 // 6
+    if not cut:
+        raise KernelamError(f"{corpus} has 1 training image, and some must train and others be heldout")
     return {"train": (x[:cut], y[:cut]), "heldout": (x[cut:], y[cut:]), "test": read_mnist(corpus, "t10k")}
 
 

@@ -79,6 +79,12 @@ def test_sets_that_do_not_fit(idx, tmp_path):
     (tmp_path / "train-labels-idx1-ubyte").write_bytes(idx_bytes(np.full(12, 10, np.uint8)))
     with pytest.raises(KernelamError, match="are not 28 × 28 images of ten digits"):
         idx.read_mnist(tmp_path, "train")
+    write_mnist(tmp_path, test=0)
+    with pytest.raises(KernelamError, match="are not 28 × 28 images of ten digits"):
+        idx.read_mnist(tmp_path, "t10k")
+    write_mnist(tmp_path, train=1)
+    with pytest.raises(KernelamError, match="has 1 training image, and some must train and others be heldout"):
+        importlib.import_module("prepare").mnist(tmp_path)
 
 
 @given(data=st.binary(max_size=80), axes=st.integers(1, 3))
