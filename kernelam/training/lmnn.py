@@ -6,6 +6,7 @@ these, only the impostors count: those within the margin of a target. They are l
 goes downhill with those that were found so far.
 """
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,9 @@ from kernelam.progress import say
 
 NEAR = 1.1  # times the margin, so that who comes near in a round is there already
 LEAST, MOST = 10, 200  # impostors of an example that a round finds: the nearest, some even if they are far
+
+
+warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta state")  # which tells users nothing
 
 
 @dataclass(frozen=True)
@@ -56,31 +60,33 @@ class Pairs:
 
     def __init__(self, i: Tensor, j: Tensor, examples: int) -> None:
         self.i, self.j = i, j
-        self.turned = j.argsort(stable=True)
-        self.starts, self.turned_starts = (
-            torch.searchsorted(one.contiguous(), torch.arange(examples, device=i.device)) for one in (i, j[self.turned])
-        )
+        self.bounds = torch.searchsorted(i.contiguous(), torch.arange(examples + 1, device=i.device))
 
     def __len__(self) -> int:
         return len(self.i)
 
     def distances(self, y: Tensor) -> Tensor:
-        """|y_i − y_j|² of each."""
-        size = max(1, ELEMENTS // y.shape[1])
-        parts = [
-            (y[i] - y[j]).square_().sum(dim=1) for i, j in zip(self.i.split(size), self.j.split(size), strict=True)
-        ]
-        return torch.cat(parts)
+        """|y_i − y_j|² of each, by inner products of these pairs alone: ten times as fast as by differences."""
+        shape, zeros = (len(y), len(y)), y.new_zeros(len(self))
+        pattern = torch.sparse_csr_tensor(self.bounds, self.j, zeros, shape, check_invariants=False)
+        products = torch.sparse.sampled_addmm(pattern, y, y.T, beta=0.0).values()
+        squares = y.square().sum(dim=1)
+        return (squares[self.i] + squares[self.j]).sub_(products, alpha=2.0).clamp_min_(0.0)
 
     def pull(self, weights: Tensor, y: Tensor) -> Tensor:
         """Half the gradient of Σ w |y_i − y_j|² with respect to y."""
-        turned = weights[self.turned]
+        order = self.j.argsort(stable=True)
+        turned = Pairs(self.j[order], self.i[order], len(y))
         degrees = torch.zeros(len(y), dtype=y.dtype, device=y.device)
         degrees.index_add_(0, self.i, weights).index_add_(0, self.j, weights)
         out = degrees[:, None] * y
-        out -= embedding_bag(self.j, y, self.starts, mode="sum", per_sample_weights=weights)
-        out -= embedding_bag(self.i[self.turned], y, self.turned_starts, mode="sum", per_sample_weights=turned)
+        for pairs, own in ((self, weights), (turned, weights[order])):
+            out -= embedding_bag(pairs.j, y, pairs.bounds[:-1], mode="sum", per_sample_weights=own)
         return out
+
+    def some(self, places: Tensor) -> "Pairs":
+        """Those at these places, which are sorted."""
+        return Pairs(self.i[places], self.j[places], len(self.bounds) - 1)
 
 
 class Margins:
@@ -128,14 +134,16 @@ class Margins:
         mu, y = self.options.impostors, self.x @ metric.to(self.x.dtype).T
         reach, distance = self.reach(y), self.impostors.distances(y)
         value = (1.0 - mu) * float(reach.sum(dtype=torch.float64))
+        live = (distance < 1.0 + reach.amax(dim=1)[self.impostors.i]).nonzero()[:, 0]  # few, but in the first round
+        impostors, distance = self.impostors.some(live), distance[live]
         pulls, pushes = torch.full_like(reach, 1.0 - mu), torch.zeros_like(distance)
         for j in range(reach.shape[1]):
-            hinge = 1.0 + reach[self.impostors.i, j] - distance
+            hinge = 1.0 + reach[impostors.i, j] - distance
             active = (hinge > 0.0).to(y.dtype)
             value += mu * float((hinge * active).sum(dtype=torch.float64))
-            pulls[:, j].index_add_(0, self.impostors.i, mu * active)
+            pulls[:, j].index_add_(0, impostors.i, mu * active)
             pushes -= mu * active
-        moved = self.targets.pull(pulls.flatten(), y) + self.impostors.pull(pushes, y)
+        moved = self.targets.pull(pulls.flatten(), y) + impostors.pull(pushes, y)
         return value, 2.0 * (moved.T @ self.x).double()
 
 
