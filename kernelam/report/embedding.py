@@ -4,7 +4,7 @@ import numpy as np
 
 PERPLEXITY = 30.0
 EXAGGERATION, EXAGGERATED = 12.0, 250  # of the neighbourhoods, in the first iterations
-ITERATIONS = 750
+ITERATIONS = 1000
 
 
 def principal_components(points: np.ndarray) -> np.ndarray:
