@@ -217,11 +217,14 @@ def _notes(experiments: list[Experiment], reference: Experiment, sets: tuple[str
         f"{rate} is the share of errors in {units}. LM weight and word insertion penalty are tuned on {dev} and applied"
         f" to {test}; the oracle has them chosen on {test} itself, for comparison only."
     )
+    paired = f"of a paired bootstrap test against {against} ({first.test['replicates']:,} replicates)"
     if units == CLASSES:
         weights = f"Errors are those of {units}. Models are chosen on {dev}, {test} is only reported."
+        if not seeds:
+            paired = f"of McNemar's exact test against {against}"
     return (
-        f"{weights} Intervals are 95 % bootstrap intervals over {first.test['utterances']} utterances, p is that of a"
-        f" paired bootstrap test against {against} ({first.test['replicates']:,} replicates).{seeds} There are"
+        f"{weights} Intervals are 95 % bootstrap intervals over {first.test['utterances']} utterances, p is that"
+        f" {paired}.{seeds} There are"
         f" {first.dev['ref_words']:,} {units} in {dev}, {first.test['ref_words']:,} in {test}.{rule}"
     )
 

@@ -1,4 +1,5 @@
-"""Confidence intervals and paired comparison of error rates by resampling (Bisani and Ney, ICASSP 2004)."""
+"""Confidence intervals and paired comparison of error rates by resampling (Bisani and Ney, ICASSP 2004); of errors in
+classes, by McNemar's exact test."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -42,7 +43,7 @@ class Comparison:
 
     difference: float  # rate of the system - rate of the baseline: negative is better
     interval: tuple[float, float]  # the central 95 % of the replicates' differences
-    p: float  # two-sided: twice the share of replicates on the other side of zero, or on it
+    p: float  # two-sided
 
     @property
     def text(self) -> str:
@@ -64,17 +65,31 @@ def compare(baseline: Runs, system: Runs, replicates: int = REPLICATES, seed: in
 
     p = 2 min(#{δ* ≤ 0} + 1, #{δ* ≥ 0} + 1) / (replicates + 1), where δ* is a replicate's difference in errors; but no
     less than 2^(1 - k), the least that a sign test on k utterances can give: resampling a few understates the spread.
+    Where each utterance is right or wrong, as images are, p is that of McNemar's test, which needs no replicates.
     """
     first, second = _runs(baseline), _runs(system)
     units = _units([first, second])
     base_errors, errors, words = _resample(units, replicates, seed)
     delta = errors - base_errors
-    p = 2 * (1 + min(np.sum(delta <= 0), np.sum(delta >= 0))) / (replicates + 1)
-    p = min(1.0, max(float(p), 2.0 ** (1 - units.shape[1])))
+    if np.isin(units[:2], (0, 1)).all() and (units[2] == 1).all():
+        p = mcnemar(*units[:2])
+    else:
+        p = 2 * (1 + min(np.sum(delta <= 0), np.sum(delta >= 0))) / (replicates + 1)
+        p = min(1.0, max(float(p), 2.0 ** (1 - units.shape[1])))
     low, high = np.quantile(delta[words > 0] / words[words > 0], [0.025, 0.975])
     base_rate, rate = (np.mean([run.total.rate for run in runs]) for runs in (first, second))
     difference = float(rate - base_rate)
     return Comparison(difference, (float(low), float(high)), p)
+
+
+def mcnemar(first: np.ndarray, second: np.ndarray) -> float:
+    """Two-sided and exact: of the units that one system alone has wrong (1, not 0), any may be either's."""
+    alone = int((first > second).sum()), int((second > first).sum())
+    ways, term = 0, 1  # of the 2ⁿ, those in which the better system has no more of them than here
+    for k in range(min(alone) + 1):
+        ways += term
+        term = term * (sum(alone) - k) // (k + 1)
+    return min(1.0, 2 * ways / 2 ** sum(alone))
 
 
 def check_same_references(a: WerResult, b: WerResult) -> None:

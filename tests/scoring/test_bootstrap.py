@@ -152,6 +152,23 @@ def test_few_units_cannot_be_significant() -> None:
     assert compare(result_of([1], [3]), result_of([0], [3])).p == 1
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_right_or_wrong_is_tested_as_scipy_does(seed: int) -> None:
+    """McNemar's exact test: a binomial one of the utterances that one system alone has wrong."""
+    rng = np.random.default_rng(seed)
+    hard = rng.uniform(0, 0.3, 4000)
+    one, two = (rng.binomial(1, share * hard) for share in (1.0, 0.85))
+    only = int((one > two).sum()), int((two > one).sum())
+    theirs = scipy.stats.binomtest(only[0], sum(only), 0.5).pvalue
+    ours = [compare(result_of(a, [1] * 4000), result_of(b, [1] * 4000)).p for a, b in ((one, two), (two, one))]
+    assert ours == pytest.approx([theirs, theirs], rel=1e-9)
+
+
+def test_an_inserted_word_is_more_than_right_or_wrong() -> None:
+    one, two = result_of([2, 1, 0, 0] * 50, [1] * 200), result_of([0, 1, 0, 0] * 50, [1] * 200)
+    assert compare(one, two).p == pytest.approx(2 / 10_001)
+
+
 def test_bad_input() -> None:
     one, other = result_of([1, 1], [2, 2]), result_of([1], [2])
     with pytest.raises(KernelamError, match="only one has u0001"):
