@@ -16,6 +16,12 @@ COSTS = (
     " tells those of other sets. Memory is the peak, mapped files included, beside the estimate. Seconds are of all"
     " jobs; published ones are of 72 Power8 cores, published errors of TIMIT's test set. Of several seeds, the first."
 )
+TERMS = (
+    "The terms of the paper's costs of training (its table 1), without constants, in 10⁹: (d + r) r n for sums of n"
+    " frames with d inputs; for systems k r², with k the iterations of all pairs, or for Cholesky factors r³ each and"
+    " c r². Where a formula holds, the rate of a second is the same for any r. Numbers held are c r² + (c² + d) r, for"
+    " one-vs-rest r² + (c + d) r, of 4 bytes each; of symmetric matrices and of pairs, half are really there."
+)
 ITERATIONS = (
     "Iterations until the residual is that share of the right-hand side: the mean over all pairs, and the most."
 )
@@ -24,7 +30,7 @@ ITERATIONS = (
 def ridge_tables(experiments: Sequence[Experiment]) -> list[tuple[str, str, Table]]:
     """Tables, each with a title and a note; none where no model is one of ridge regression."""
     models = [runs[0].about for runs in experiments if runs[0].about["kind"] == "ridge" and runs[0].trained]
-    found = [("Ridge regression", COSTS, costs(models))] if models else []
+    found = [("Ridge regression", COSTS, costs(models)), ("Formulas of costs", TERMS, terms(models))] if models else []
     if any(_trials(model) for model in models):
         found.append(("Iterations of ridge regression", ITERATIONS, iterations(models)))
     return found
@@ -48,6 +54,24 @@ def costs(models: Sequence[dict[str, Any]]) -> Table:
         )
     header = ["system", "λ", "frame error %", "by votes %", "sums, s", "systems, s", "calibration, s"]
     return Table([*header, "memory, GiB", "estimated", "disk, GiB"], rows + _published_costs())
+
+
+def terms(models: Sequence[dict[str, Any]]) -> Table:
+    """What the formulas of the paper (table 1, part 1) say beside what was measured."""
+    rows = []
+    for about in models:
+        training, pairs = about["training"], about["config"]["scheme"] == "one-vs-one"
+        n, d, r, c = training["frames"], about["input"]["dim"], about["config"]["features"], about["num_classes"]
+        k, seconds = training["iterations"]["sum"], training["seconds_of_phases"]
+        factors = c * c // 2 if pairs else 1
+        solved = k * r**2 if k else factors * r**3 + c * r**2
+        held = c * r**2 + (c**2 + d) * r if pairs else r**2 + (c + d) * r
+        cells: list[str] = []
+        for term, took in (((d + r) * r * n, seconds["sums"]), (solved, seconds["systems"])):
+            cells += [f"{term / 1e9:.0f}", f"{took:.0f}", f"{term / 1e9 / took:.0f}" if took >= 1.0 else NONE]
+        rows.append([system(about), *cells, f"{4 * held / GIB:.2f}", f"{training['memory'] / GIB:.2f}"])
+    header = ["system", "sums", "s", "a second", "systems", "s", "a second"]
+    return Table([*header, "numbers held, GiB", "memory, GiB"], rows)
 
 
 def _published_costs() -> list[list[str]]:
