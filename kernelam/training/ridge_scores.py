@@ -20,17 +20,21 @@ TEMPERATURE_FRAMES = 20_000
 
 
 def kept(frames: int, classes: int) -> int:
-    """How many are kept of so many heldout frames, each in as many problems as there are other classes; 0 if none."""
-    scores = frames * max(1, classes - 1)
+    """Room for what is kept of so many heldout frames, each in as many problems as there are classes; 0 if none is."""
+    scores = frames * classes
     return scores if 4 * scores <= SCORES else 0
 
 
 def heldout_scores(model: Ridge, heldout: Batches) -> Source:
     """f of heldout frames: of a class, in the pairs that it is in; or of all frames, against the rest."""
     parts = _of_pairs if model.scheme == "one-vs-one" else _of_classes
-    if not kept(len(heldout), len(model.classes)):
+    if not (size := kept(len(heldout), len(model.classes))):
         return lambda: parts(model, heldout)
-    known = list(progress(parts(model, heldout), "heldout scores"))
+    # side by side: kept one by one, they lie between what was freed, which is then too small for the next
+    room, known = torch.empty(size, device=model.device), []
+    for f, problems, first in progress(parts(model, heldout), "heldout scores"):
+        own, room = room[: f.numel()].view_as(f), room[f.numel() :]
+        known.append(Scores(own.copy_(f), problems, first))
     return lambda: iter(known)
 
 

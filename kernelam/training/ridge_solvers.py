@@ -36,7 +36,7 @@ SLACK = 1.1
 
 Method = Callable[[Product, Tensor, Tensor, Tensor, int, int], Progress]
 METHODS: dict[str, Method] = {"cg": conjugate_gradients, "gmres": gmres}
-VECTORS = {"cg": 16, "gmres": EXPECTED + 16, "cholesky": 2}  # of each pair, while it is solved
+VECTORS = {"cg": 16, "gmres": EXPECTED + 12, "cholesky": 2}  # of each pair, while it is solved
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Solver:
     name: str = "gmres"  # or cg, cholesky
     tolerance: float = 1e-3  # |(A + λI)β − g| / |g|, of those that iterate
     max_iterations: int = 1000
-    memory: int = 1 << 30  # bytes of the vectors of pairs that are solved together
+    memory: int = 1 << 28  # bytes of the vectors of pairs that are solved together
 
     def __post_init__(self) -> None:
         if self.name not in VECTORS:
@@ -122,8 +122,9 @@ def solve_pairs(grams: Grams, ridge: float, solver: Solver, folder: Path, finger
 
 
 def side_of(solver: Solver, count: int) -> int:
-    """Classes on either side of a block of pairs that takes the memory of the solver. Each iteration reads all their
-    matrices, for which half of the machine's memory must do: else every one of them comes from the disk again."""
+    """Classes on either side of a block of pairs that takes the memory of the solver: little beside all matrices, since
+    how much of it is really taken depends on the ridge. Each iteration reads the matrices of the block, for which half
+    of the machine's memory must do: else every one of them comes from the disk again."""
     vectors = math.isqrt(solver.memory // (4 * count * VECTORS[solver.name]))
     matrices = installed() // 2 // (2 * 4 * Triangle(count).size)
     return max(1, min(WIDEST[solver.name], vectors, matrices))
