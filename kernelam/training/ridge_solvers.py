@@ -36,7 +36,7 @@ SLACK = 1.1
 
 Method = Callable[[Product, Tensor, Tensor, Tensor, int, int], Progress]
 METHODS: dict[str, Method] = {"cg": conjugate_gradients, "gmres": gmres}
-VECTORS = {"cg": 16, "gmres": EXPECTED + 12, "cholesky": 2}  # of each pair, while it is solved
+VECTORS = {"cg": 16, "gmres": EXPECTED + 13, "cholesky": 2}  # of each pair, while it is solved
 
 
 @dataclass(frozen=True)
