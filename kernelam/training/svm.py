@@ -1,5 +1,7 @@
-"""Support vector machines by scikit-learn's libsvm on kernel matrices that PyTorch computes (cho2009, section 2.4)."""
+"""Support vector machines by scikit-learn's libsvm on kernel matrices that PyTorch computes (cho2009, section 2.4); and
+linear ones by its liblinear, which needs none (a row of kubo2012, table 1)."""
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +12,7 @@ from torch import Tensor
 
 from kernelam.errors import KernelamError
 from kernelam.kernels import Kernel
+from kernelam.kernels.linear import Linear
 from kernelam.memory import available, check_memory
 from kernelam.models.svm import KernelSvm
 from kernelam.progress import say, warn
@@ -42,7 +45,9 @@ class Found:
     trials: list[dict[str, float]]  # best first
 
 
-def check_gram(size: int) -> None:
+def check_gram(size: int, kernel: str) -> None:
+    if isinstance(unit_kernel(kernel), Linear):
+        return
     needed = 8 * size**2 + (CACHE << 20)
     say(f"the kernel matrix of {size} examples takes {needed / 2**30:.1f} GiB of memory")
     check_memory(needed, available(), f"the kernel matrix of {size} examples", "fewer examples take less")
@@ -62,16 +67,13 @@ def gram(kernel: Kernel, x: Tensor) -> np.ndarray:
 
 def fit_svm(kernel: Kernel, x: Tensor, labels: Tensor, penalty: float, matrix: np.ndarray | None = None) -> KernelSvm:
     """The machine of penalty C; `matrix` is `gram(kernel, x)`, if it is there already."""
-    try:
-        from sklearn.svm import SVC
-    except ImportError:
-        raise KernelamError(
-            "support vector machines are trained by scikit-learn, which is not installed: pip install scikit-learn"
-        ) from None
+    svm = _scikit_learn()
     if len(labels.unique()) < 2:
         raise KernelamError("a support vector machine needs examples of two classes, and has those of one")
+    if isinstance(kernel, Linear):
+        return _fit_linear(kernel, x, labels, penalty)
     matrix = gram(kernel, x) if matrix is None else matrix
-    fitted = SVC(C=penalty, kernel="precomputed", cache_size=CACHE).fit(matrix, labels.cpu().numpy())
+    fitted = svm.SVC(C=penalty, kernel="precomputed", cache_size=CACHE).fit(matrix, labels.cpu().numpy())
     sign = -1.0 if len(fitted.classes_) == 2 else 1.0  # of two classes, scikit-learn has f positive for the second
 
     def single(array: Any) -> Tensor:
@@ -85,6 +87,42 @@ def fit_svm(kernel: Kernel, x: Tensor, labels: Tensor, penalty: float, matrix: n
         single(fitted.dual_coef_),
         single(fitted.intercept_),
     )
+
+
+def _scikit_learn() -> Any:
+    try:
+        import sklearn.svm as svm
+    except ImportError:
+        raise KernelamError(
+            "support vector machines are trained by scikit-learn, which is not installed: pip install scikit-learn"
+        ) from None
+    return svm
+
+
+def _fit_linear(kernel: Linear, x: Tensor, labels: Tensor, penalty: float) -> KernelSvm:
+    """Pair by pair, the least ½ (|w|² + b²) + C Σ [1 − y (wᵀ(x − x̄) + b)]₊²: of the hinge itself liblinear has only a
+    coordinate descent, which does not converge on images. The only vector of a pair is its w, one of the first class.
+    """
+    classes, count = labels.unique(), len(labels.unique())
+    i, j = torch.triu_indices(count, count, 1)
+    normals, offsets, unfinished = [], [], 0
+    for pair in zip(classes[i], classes[j], strict=True):
+        own = torch.isin(labels, torch.stack(pair))
+        some = x[own].double()
+        mean = some.mean(dim=0)
+        machine = _scikit_learn().LinearSVC(C=penalty, dual=False)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            machine.fit((some - mean).cpu().numpy(), (labels[own] == pair[0]).cpu().numpy())
+        unfinished += bool(said)
+        normals.append(torch.from_numpy(machine.coef_[0]))
+        offsets.append(float(machine.intercept_[0] - mean.cpu() @ normals[-1]))
+    if unfinished:
+        warn(f"{unfinished} of {len(i)} linear machines with C = {penalty:.3g} had not converged after their last step")
+    alpha = torch.zeros(count - 1, len(i))
+    alpha[j - 1, torch.arange(len(i))] = 1.0
+    sizes = torch.bincount(i, minlength=count)
+    return KernelSvm(kernel, classes, sizes, torch.stack(normals).to(x), alpha.to(x), torch.tensor(offsets).to(x))
 
 
 def train_svm(x: Tensor, labels: Tensor, x_new: Tensor, labels_new: Tensor, options: SvmOptions) -> Found:
@@ -101,8 +139,10 @@ def train_svm(x: Tensor, labels: Tensor, x_new: Tensor, labels_new: Tensor, opti
     chosen, fewest = None, float("inf")
     for bandwidth in options.bandwidths:
         kernel = fit_kernel(options.kernel, bandwidth, Table(both, all_labels), options.seed)
-        matrix = gram(kernel, x)
-        variance = float(matrix.diagonal().mean() - matrix.mean())
+        matrix, variance = None, float(x.var(dim=0, correction=0).sum())
+        if not isinstance(kernel, Linear):
+            matrix = gram(kernel, x)
+            variance = float(matrix.diagonal().mean() - matrix.mean())
         if not variance > 0.0:
             raise KernelamError("all examples are one in the feature space of the kernel: their kernels are equal")
         for penalty in options.penalties:

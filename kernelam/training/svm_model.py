@@ -39,7 +39,7 @@ def _train(given: TrainingInput, transitions: TransitionModel, options: SvmOptio
     packed = pack_frames(given, transitions, settings, {"seed": options.seed}, place)
     if packed is None:
         return
-    check_gram(len(packed.train) + len(packed.heldout))  # before frames are read into memory
+    check_gram(len(packed.train) + len(packed.heldout), options.kernel)  # before frames are read into memory
     found = train_svm(*_frames(packed.train), *_frames(packed.heldout), options)
     counts = packed.counts + np.bincount(packed.heldout.labels.cpu().numpy(), minlength=len(packed.counts))
     model, chosen = (

@@ -1,12 +1,14 @@
 """Support vector machines against scikit-learn's own, without it where they are used, and the command."""
 
 import builtins
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
+from scipy.optimize import minimize
 from sklearn.datasets import load_digits
 from sklearn.svm import SVC
 from test_combine_models import write_data, write_states
@@ -16,6 +18,7 @@ from kernelam.errors import KernelamError
 from kernelam.frontend.pipeline import Pipeline
 from kernelam.kernels import ArcCosine, Gaussian
 from kernelam.kernels.composition import arc_cosine_layers
+from kernelam.kernels.linear import Linear
 from kernelam.models import load_model
 from kernelam.models import svm as model
 from kernelam.models.description import describe
@@ -62,6 +65,29 @@ def test_decisions_and_votes_are_those_of_scikit_learn(digits, kernel, classes, 
     np.testing.assert_allclose(ours.decisions(x[test]), sign * expected, atol=0.02)
     assert np.mean(ours.predict(x[test]).numpy() == theirs.predict(rows)) > 0.995
     assert ours.vectors.shape == (len(theirs.support_), 64)
+
+
+@pytest.mark.parametrize("classes", [[3, 8], [1, 4, 9]])
+def test_a_linear_machine_has_the_least_squared_hinges(digits, classes):
+    """By a general minimiser, pair by pair; and errors are about those of libsvm, whose hinges are not squared."""
+    some = torch.isin(digits[1], torch.tensor(classes))
+    x, labels = digits[0][some], digits[1][some]
+    ours = fit_svm(Linear(), x[:300], labels[:300], 0.5)
+    for pair, (i, j) in enumerate(combinations(classes, 2)):
+        own = torch.isin(labels[:300], torch.tensor([i, j]))
+        points, signs = x[:300][own].double().numpy(), np.where(labels[:300][own] == i, 1.0, -1.0)
+        centred = np.hstack([points - points.mean(axis=0), np.ones((len(points), 1))])
+
+        def loss(w, centred=centred, signs=signs):
+            hinges = np.maximum(0.0, 1.0 - signs * (centred @ w))
+            return 0.5 * w @ w + 0.5 * (hinges**2).sum(), w - centred.T @ (signs * hinges)
+
+        best = minimize(loss, np.zeros(65), jac=True, tol=1e-10).x
+        expected = (x[300:].double().numpy() - points.mean(axis=0)) @ best[:-1] + best[-1]
+        np.testing.assert_allclose(ours.decisions(x[300:])[:, pair], expected, atol=5e-3)
+    theirs = SVC(C=0.5, kernel="linear").fit(x[:300], labels[:300])
+    assert np.mean(ours.predict(x[300:]).numpy() == theirs.predict(x[300:])) > 0.97
+    assert len(ours.vectors) == len(classes) * (len(classes) - 1) // 2
 
 
 def test_a_gaussian_machine_is_that_of_scikit_learns_own_kernel(digits):
@@ -200,7 +226,7 @@ def test_what_cannot_be_is_a_sentence(digits, made, monkeypatch, tmp_path):
         train_svm(torch.ones(6, 2), labels[:6], torch.ones(6, 2), labels[:6], SvmOptions())
     monkeypatch.setattr(svm, "available", lambda: 1 << 20)
     with pytest.raises(KernelamError, match=r"the kernel matrix of 1797 examples takes 0.2 GiB of memory"):
-        check_gram(1797)
+        check_gram(1797, "arccos1")
     with pytest.raises(KernelamError, match=r"examples takes 0.2 GiB of memory"):
         train(made, tmp_path / "model")
     assert not (tmp_path / "model/model.json").exists()

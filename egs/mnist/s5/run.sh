@@ -80,10 +80,11 @@ if one_by_one 7 "log-linear models: linear, of random images, and of pursued bas
             --penalty "$penalties"
     done
 fi
-models=("$exp"/{kernel,dnn,linear,nystrom,joint,orthogonal})
-if $machines; then
-    models+=("$exp"/{svm,multilayer})
-    if one_by_one 8 "support vector machine and multilayer kernel machine"; then
+models=("$exp"/{kernel,dnn,linear,nystrom,joint,orthogonal,linear_svm})
+! $machines || models+=("$exp"/{svm,multilayer})
+if one_by_one 8 "support vector machines and a multilayer kernel machine"; then
+    side_by_side train_svm.sh linear_svm --kernel linear --penalty "0.1 1 10"
+    if $machines; then  # of exact kernels
         side_by_side train_svm.sh svm --kernel "arccos1 o arccos0"
         side_by_side train_multilayer.sh multilayer --kernel arccos1 --layers 1 --pca-examples 500 --components 100
     fi
