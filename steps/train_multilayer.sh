@@ -13,10 +13,12 @@ examples=12000                  # random frames that it is made of
 pca_examples=6000               # random ones of these that components are of
 components=500                  # of each layer, before uninformative ones are left out
 targets=3                       # neighbours of an example that the metric draws near
+layers_of=                      # a machine that differs in having fewer layers: these are taken from it, to save time
 . "$root/utils/training.sh"     # the options that every kind of model has
 
 parse_options "$@"
 usage 6
 train multilayer --kernel "$kernel" --layers "$layers" --bandwidth "$bandwidth" --examples "$examples" \
-    --pca-examples "$pca_examples" --components "$components" --targets "$targets"
+    --pca-examples "$pca_examples" --components "$components" --targets "$targets" \
+    --layers-of "$layers_of"
 echo "$0: the model is in $dir" >&2

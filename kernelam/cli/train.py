@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -264,6 +265,7 @@ def pursuit(
 @click.option("--pca-examples", type=POSITIVE, default=6000, help="Random ones of these that components are of.")
 @click.option("--components", type=POSITIVE, default=500, help="Of each layer, before uninformative ones are left out.")
 @click.option("--targets", type=POSITIVE, default=3, help="Neighbours of an example that the metric draws near.")
+@click.option("--layers-of", default="", help="A machine that differs in having fewer layers, which are taken from it.")
 def multilayer(
     kernel: str,
     layers: int,
@@ -272,6 +274,7 @@ def multilayer(
     pca_examples: int,
     components: int,
     targets: int,
+    layers_of: str,
     **shared: Any,
 ) -> None:
     """Layers of kernel PCA, and nearest neighbours by a metric at the top."""
@@ -284,7 +287,8 @@ def multilayer(
     from kernelam.training.multilayer import train_multilayer
 
     shape = (kernel, layers, bandwidths, examples, pca_examples, components, targets)
-    train_multilayer(given_inputs(shared), LayerOptions(*shape, shared["seed"]), shared["device"])
+    below = Path(layers_of) if layers_of else None
+    train_multilayer(given_inputs(shared), LayerOptions(*shape, shared["seed"]), shared["device"], below)
 
 
 @command.command()

@@ -99,14 +99,20 @@ class Steps:
 
 
 def build_layers(
-    x: Tensor, labels: Tensor, options: LayerOptions, steps: Steps, others: tuple[Tensor, Tensor] | None = None
+    x: Tensor,
+    labels: Tensor,
+    options: LayerOptions,
+    steps: Steps,
+    others: tuple[Tensor, Tensor] | None = None,
+    below: Layers | None = None,
 ) -> Layers:
-    """Choose on `others` with their labels; or, without these, on the last examples, and then make all of them count.
+    """Choose on `others` with their labels, on top of the layers `below`, if there are any; or, without others,
+    on the last examples, and then make all of them count.
 
     The last are no others where examples come in runs that are alike, as frames of an utterance do.
     """
     if others is not None:
-        return _choose(x, labels, *others, options, steps)
+        return _choose(x, labels, *others, options, steps, below)
     count = len(x) - min(VALIDATION, len(x) // 6)
     if count == len(x):
         raise KernelamError(f"{len(x)} examples are too few: some must choose the widths of layers")
@@ -121,7 +127,13 @@ def build_layers(
 
 
 def _choose(
-    x: Tensor, labels: Tensor, x_new: Tensor, labels_new: Tensor, options: LayerOptions, steps: Steps
+    x: Tensor,
+    labels: Tensor,
+    x_new: Tensor,
+    labels_new: Tensor,
+    options: LayerOptions,
+    steps: Steps,
+    below: Layers | None = None,
 ) -> Layers:
     """With as many features of the inputs and of each layer, and with such kernel widths, as are best for the new."""
 
@@ -130,10 +142,14 @@ def _choose(
         width = choose_width(x[:, order], labels, x_new[:, order], labels_new)
         return {"kept": order[: width.features]}, asdict(width)
 
-    arrays, about = steps.get("choice.0", inputs)
-    kept, layers = arrays["kept"].to(x.device), []
-    chosen, old, new = [_told(0, about)], x[:, kept], x_new[:, kept]
-    for number in range(1, options.layers + 1):
+    if below is None:
+        arrays, about = steps.get("choice.0", inputs)
+        kept = arrays["kept"].to(x.device)
+        below = Layers(kept, [], [_told(0, about)], x[:, kept])
+    kept, layers, chosen, old, new = below.kept, [*below.layers], [*below.chosen], below.hidden, x_new[:, below.kept]
+    for layer in layers:
+        new = layer(new)
+    for number in range(len(layers) + 1, options.layers + 1):
         trials = [
             steps.get(f"choice.{number}.{place}", partial(_try, old, labels, new, labels_new, width, number, options))
             for place, width in enumerate(options.bandwidths)

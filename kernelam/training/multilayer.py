@@ -2,6 +2,7 @@
 
 import shutil
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -11,12 +12,13 @@ from kernelam.errors import KernelamError
 from kernelam.files import alone_in
 from kernelam.frames.order import some
 from kernelam.hmm.transitions import TransitionModel
-from kernelam.models.directory import remove_model, save_model
+from kernelam.models.description import describe
+from kernelam.models.directory import load_posterior_model, remove_model, save_model
 from kernelam.models.multilayer import Multilayer
 from kernelam.models.posterior import find_device
 from kernelam.progress import say
 from kernelam.randomness import stream
-from kernelam.training.acoustic import HELDOUT, Packed, TrainingInput, check_alignments, pack_frames
+from kernelam.training.acoustic import HELDOUT, Packed, TrainingInput, check_alignments, fingerprint_of, pack_frames
 from kernelam.training.cost import peak_memory
 from kernelam.training.examination import examine
 from kernelam.training.kernel_pca import check_pca_memory
@@ -28,20 +30,51 @@ from kernelam.training.temperature import fit_temperature
 CALIBRATED = 10_000  # random heldout frames that posteriors are calibrated on; VALIDATION of them choose widths
 
 
-def train_multilayer(given: TrainingInput, options: LayerOptions, device: str) -> None:
+def train_multilayer(given: TrainingInput, options: LayerOptions, device: str, below: Path | None = None) -> None:
     """Check, pack frames, build layer by layer, calibrate, save; a directory whose model has the same inputs and
-    settings is left as it is, and what an earlier call left undone is gone on with."""
+    settings is left as it is, and what an earlier call left undone is gone on with. The first layers may be those of a
+    machine in `below` that was made in the same way, which saves time and changes nothing."""
     transitions, place = check_alignments(given), find_device(device)
+    machine = _machine(below, options, device) if below else None
     if options.layers:
         check_pca_memory(options.pca_examples, place)
     with alone_in(given.folder):
         try:
-            _train(given, transitions, options, place)
+            _train(given, transitions, options, place, machine)
         finally:
             shutil.rmtree(given.folder / "frames", ignore_errors=True)
 
 
-def _train(given: TrainingInput, transitions: TransitionModel, options: LayerOptions, place: torch.device) -> None:
+def _machine(folder: Path, options: LayerOptions, device: str) -> tuple[Path, Multilayer]:
+    """One with no more layers than are asked for."""
+    model = load_posterior_model(folder, device)
+    if not isinstance(model, Multilayer) or len(model.layers) > options.layers:
+        raise KernelamError(f"--layers-of {folder} is no multilayer kernel machine of {options.layers} or fewer layers")
+    return folder, model
+
+
+def _below(machine: tuple[Path, Multilayer], packed: Packed, x: Tensor) -> Layers:
+    """Its layers, if it was made as this one is, but for the number of them."""
+    folder, model = machine
+    training = describe(folder).get("training", {})
+    made, own = ({name: told.get(name) for name in ("settings", "options", "data")} for told in (training, packed.told))
+    for told in (made, own):
+        told["settings"] = {**(told["settings"] or {}), "layers": len(model.layers)}
+    if fingerprint_of(made) != fingerprint_of(own):
+        raise KernelamError(f"--layers-of {folder} was made of other data, with other options or with another seed")
+    kept, hidden = model.numbers["kept"], x[:, model.numbers["kept"]]
+    for layer in model.layers:
+        hidden = layer(hidden)
+    return Layers(kept, model.layers, training["chosen"], hidden)
+
+
+def _train(
+    given: TrainingInput,
+    transitions: TransitionModel,
+    options: LayerOptions,
+    place: torch.device,
+    machine: tuple[Path, Multilayer] | None,
+) -> None:
     settings = {name: value for name, value in asdict(options).items() if name != "seed"}
     packed = pack_frames(given, transitions, settings, {"seed": options.seed}, place)
     unfinished = given.folder / "layers"
@@ -50,7 +83,8 @@ def _train(given: TrainingInput, transitions: TransitionModel, options: LayerOpt
         return
     steps = Steps(unfinished, packed.fingerprint)
     x, labels, classes = _examples(packed, options)
-    found = build_layers(x, labels, options, steps, _heldout(packed, classes, VALIDATION, options.seed))
+    below = _below(machine, packed, x) if machine else None
+    found = build_layers(x, labels, options, steps, _heldout(packed, classes, VALIDATION, options.seed), below)
     say(f"{found.text} features in the inputs and layers")
     metric_options = MetricOptions(options.targets)
     metric, rounds = build_metric(found.hidden, labels, metric_options, steps)

@@ -132,6 +132,30 @@ def test_models_are_loaded_as_they_were_trained(made, tmp_path, options, depth, 
     assert not (tmp_path / "model/layers").exists()
 
 
+def test_layers_of_a_shallower_machine_are_those_that_would_be_made(made, tmp_path, monkeypatch):
+    widths = "--kernel gaussian --bandwidth 0.5,2"
+    for depth in (1, 2):
+        train(made, tmp_path / str(depth), f"{widths} --layers {depth}")
+    fit = kernel_pca.fit_kernel_pca
+    fitted = []
+    monkeypatch.setattr("kernelam.training.layers.fit_kernel_pca", lambda *args: fitted.append(1) or fit(*args))
+    train(made, tmp_path / "on", f"{widths} --layers 2 --layers-of {tmp_path}/1")
+    assert len(fitted) == 2  # the second layer, of either width
+    assert (tmp_path / "on/model.safetensors").read_bytes() == (tmp_path / "2/model.safetensors").read_bytes()
+    for options, sentence in (
+        (
+            "--kernel gaussian --bandwidth 0.5,2 --layers 1 --layers-of {}/2",
+            "is no multilayer kernel machine of 1 or fewer",
+        ),
+        ("--kernel gaussian --bandwidth 0.5,1 --layers 2 --layers-of {}/1", "with other options or with another seed"),
+        (widths + " --layers 2 --seed 2 --layers-of {}/1", "or with another seed"),
+        ("--layers-of {}/none", "no such file .*none/model.safetensors"),
+    ):
+        with pytest.raises(KernelamError, match=sentence):
+            train(made, tmp_path / "refused", options.format(tmp_path))
+        assert not (tmp_path / "refused/model.json").exists()
+
+
 def test_classes_with_few_examples_have_a_fixed_share(made, tmp_path):
     said = train(made, tmp_path / "model", "--layers 0 --examples 120 --targets 19")
     model = load_model(tmp_path / "model")
