@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelam.errors import KernelamError
-from kernelam.models.description import describe
+from kernelam.models.description import check_decoded, describe
 from kernelam.report import parts
 from kernelam.scoring.directory import read_result, read_scored
 from kernelam.scoring.wer import WerResult
@@ -50,11 +50,11 @@ class Run:
                 f" steps/score.sh --tuned-on {places[0]}"
             )
         for place in places:
-            _check_model(folder, place)
+            check_decoded(folder, place)
         words = read_scored(places[1])
         combined = "systems" in test and not (folder / "model.json").exists()
         with whole(places[1] if combined else folder / "model.json"):
-            about = _lattices(test) if combined else _with_members(folder, describe(folder))
+            about = _lattices(places, [dev, test]) if combined else _with_members(folder, describe(folder))
             cost = parts.cost(folder, about) if "training" in about else None
             results = [dev, test, {utt: astuple(one) for utt, one in words.utterances.items()}]
             run = cls(folder, about, dev, test, words, parts.identity(folder, about, results), cost)
@@ -105,29 +105,35 @@ def whole(place: Path) -> Iterator[None]:
         raise KernelamError(f"{place} is damaged: {said}") from None
 
 
-def _check_model(folder: Path, decoded: Path) -> None:
-    """Refuse lattices of a model that another one has since taken the place of."""
-    ours, its = folder / "model.json", decoded / "model.json"
-    if ours.exists() and its.exists() and describe(folder).get("fingerprint") != describe(decoded).get("fingerprint"):
-        raise KernelamError(
-            f"{decoded} was decoded with another model than the one that is now in {folder}; decode it again with"
-            " steps/decode.sh"
-        )
-
-
 def _with_members(folder: Path, about: dict[str, Any]) -> dict[str, Any]:
     """A combination tells what its members are, not how they were trained: what they tell themselves is more."""
     found = parts.members(folder, about) if about["kind"] == "combination" else None
     return {**about, "config": {**about["config"], "members": [one for _, one in found]}} if found else about
 
 
-def _lattices(result: dict[str, Any]) -> dict[str, Any]:
-    """What stands for model.json where the lattices of several systems were decoded together."""
-    folders = [Path(member["folder"]).parent for member in result["systems"]]
-    names = [system(describe(one)) if (one / "model.json").exists() else one.name for one in folders]
-    weights = [part / sum(result["parts"]) for part in result["parts"]]
-    members = [{"folder": str(one)} for one in folders]
+def _lattices(places: Sequence[Path], results: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What stands for model.json where the lattices of several systems were decoded together: `results` of `places`, of
+    which the last is reported. A system is called by its directory where that has no model, or nothing tells which one
+    it had."""
+    both = zip(places, results, strict=True)
+    *_, models = ([_combined_model(place, member) for member in result["systems"]] for place, result in both)
+    told = results[-1]
+    members = [{"folder": str(Path(one["folder"]).parent), "model": one.get("model")} for one in told["systems"]]
+    names = [system(one) if one else Path(m["folder"]).name for one, m in zip(models, members, strict=True)]
+    weights = [part / sum(told["parts"]) for part in told["parts"]]
     return {"kind": "lattices", "members": members, "config": {"names": names, "weights": weights}}
+
+
+def _combined_model(place: Path, member: dict[str, Any]) -> dict[str, Any] | None:
+    """The model of a system among those that `place` combines, if it is there; refused if another one is."""
+    model, folder = member.get("model"), Path(member["folder"]).parent
+    found, now = parts.look(folder, place.parent, model), parts.there(folder, place.parent)
+    if model and now and not found:
+        raise KernelamError(
+            f"{place} was made of lattices of another model than the one that is now in {now[0]}; combine them again"
+            " with steps/score_combine.sh"
+        )
+    return found[1] if found else None
 
 
 Experiment = list[Run]

@@ -6,34 +6,36 @@ import re
 from pathlib import Path
 from typing import Any
 
-from kernelam.models.description import describe
+from kernelam.models.description import describe, fingerprint
 
 Model = tuple[Path, dict[str, Any]]
 """A directory and the contents of its model.json."""
 
 
-def _look(place: Path, beside: Path, digest: str) -> Model | None:
-    """The model of this fingerprint, or whose arrays have this digest: at `place`, or, where that is relative to
-    another directory than ours, beside `beside`."""
-    for folder in (place, beside.parent / place.name):
-        if (folder / "model.json").exists():
-            about = describe(folder)
-            if digest in (about.get("fingerprint"), about.get("files", {}).get("model.safetensors")):
-                return folder, about
+def there(place: Path, beside: Path) -> list[Path]:
+    """The model directories that `place` may mean: itself, and, where it is relative to another directory than ours,
+    that beside `beside`."""
+    return [folder for folder in (place, beside.parent / place.name) if (folder / "model.json").exists()]
+
+
+def look(place: Path, beside: Path, digest: str | None) -> Model | None:
+    """The model that is `there` of this fingerprint, or whose arrays have this digest; none where that is not told."""
+    for folder in there(place, beside) if digest else ():
+        about = describe(folder)
+        if digest in (fingerprint(about), about.get("files", {}).get("model.safetensors")):
+            return folder, about
     return None
 
 
 def members(folder: Path, about: dict[str, Any]) -> list[Model] | None:
-    """Those of a combination, or the blocks of a kernel model, as they were when they were put together; of combined
-    lattices, as they are; none of other models; None where one is gone."""
-    if about.get("kind") == "lattices":
-        folders = [Path(member["folder"]) for member in about["members"]]
-        there = all((one / "model.json").exists() for one in folders)
-        return [(one, describe(one)) for one in folders] if there else None
+    """Those of a combination, also of lattices, or the blocks of a kernel model, as they were when they were put
+    together; none of other models; None where one is gone."""
     digests = [files["model.safetensors"] for files in about.get("training", {}).get("members", [])]
+    if about.get("kind") == "lattices":
+        digests = [member["model"] for member in about["members"]]
     told = [Path(member["folder"]) for member in about.get("members", [])]
     places = told or [folder / f"block.{number}" for number in range(1, len(digests) + 1)]
-    found = [_look(place, folder, digest) for place, digest in zip(places, digests, strict=True)]
+    found = [look(place, folder, digest) for place, digest in zip(places, digests, strict=True)]
     return None if None in found else [model for model in found if model]
 
 
@@ -63,7 +65,7 @@ def _settings(folder: Path, settings: dict[str, Any]) -> tuple[dict[str, Any], l
     donor, kernel = settings.get("features_of", ""), settings.get("kernel", "")
     places, fingerprints = [donor] if donor else named.findall(kernel), settings.get("models", [])
     both = zip(places, fingerprints, strict=True)
-    found = {place: _look(Path(place), folder, fingerprint) for place, fingerprint in both}
+    found = {place: look(Path(place), folder, digest) for place, digest in both}
     known = {place: identity(*model) for place, model in found.items() if model}
     if not known or len(known) < len(found):
         return settings, []

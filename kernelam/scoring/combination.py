@@ -13,6 +13,7 @@ from kernelam.kaldi.alignment import num_jobs
 from kernelam.kaldi.lattice import Lattice
 from kernelam.kaldi.lattices import read_lattices
 from kernelam.kaldi.tables import read_symbols
+from kernelam.models.description import decoded_by
 from kernelam.progress import progress, warn
 from kernelam.scoring.directory import read_result, read_weights
 from kernelam.scoring.tuning import Weights
@@ -22,11 +23,13 @@ _NAMED = 10  # utterances in a warning
 
 
 class System(NamedTuple):
-    """A decode directory, and the LM weight and word insertion penalty that it has in a combination."""
+    """A decode directory, the LM weight and word insertion penalty that it has in a combination, and the fingerprint of
+    the model that decoded it, if that is told."""
 
     folder: str
     lmwt: int
     wip: float
+    model: str | None
 
 
 def read_systems(folders: Sequence[Path], tuned_on: Path | None) -> list[System]:
@@ -34,22 +37,23 @@ def read_systems(folders: Sequence[Path], tuned_on: Path | None) -> list[System]
     names, places = [str(folder) for folder in folders], {folder.resolve() for folder in folders}
     if len(places) < len(names):
         raise KernelamError(f"a combination needs different decode directories, not {' '.join(names)}")
+    models = [decoded_by(folder) for folder in folders]
     if tuned_on is None:
-        return [System(name, *read_weights(name)[:2]) for name in names]
+        return [System(name, *read_weights(name)[:2], model) for name, model in zip(names, models, strict=True)]
     tuned = _tuned_systems(tuned_on)
     if len(tuned) != len(names):
         raise KernelamError(f"{tuned_on} combines {len(tuned)} systems, not {len(names)}")
-    models, theirs = ([Path(name).parent.name for name in some] for some in (names, (one.folder for one in tuned)))
-    if models != theirs and sorted(models) == sorted(theirs):
+    given, theirs = ([Path(name).parent.name for name in some] for some in (names, (one.folder for one in tuned)))
+    if given != theirs and sorted(given) == sorted(theirs):
         raise KernelamError(f"{tuned_on} combines {' '.join(theirs)}: name the decode directories in that order")
-    return [System(name, one.lmwt, one.wip) for name, one in zip(names, tuned, strict=True)]
+    return [System(name, one.lmwt, one.wip, model) for name, model, one in zip(names, models, tuned, strict=True)]
 
 
 def _tuned_systems(directory: Path) -> list[System]:
     record = read_result(directory)
     if "systems" not in record:
         raise KernelamError(f"{directory} is no combination of systems: tune one with steps/score_combine.sh")
-    return [System(system["folder"], system["lmwt"], system["wip"]) for system in record["systems"]]
+    return [System(one["folder"], one["lmwt"], one["wip"], one.get("model")) for one in record["systems"]]
 
 
 def grid(count: int, tuned_on: Path | None) -> list[Weights]:
@@ -71,7 +75,7 @@ def combined(systems: Sequence[System], words: Path, points: Sequence[Weights]) 
     for utt, found in progress(side_by_side(archives), f"combining {len(systems)} systems"):
         there = [number for number, system in enumerate(systems) if system.folder in found]
         lattices = [found[systems[number].folder] for number in there]
-        scales = [systems[number][1:] for number in there]
+        scales = [(systems[number].lmwt, systems[number].wip) for number in there]
         for point in points:
             parts = [point.parts[number] for number in there]
             risk = minimum_bayes_risk(union(lattices, scales, [part / sum(parts) for part in parts]), 1.0)

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from kernelam.models.description import decoded_by
 from kernelam.scoring.directory import score_directory
 from kernelam.scoring.tuning import Weights
 
@@ -65,3 +66,12 @@ def combined(folder: Path, members: list[Path], wrong: int = 2, kind: str = "com
     told = [{"folder": str(member), "weight": 0.5} for member in members]
     config = {"weights": [0.5, 0.5], "members": [DNN, DNN]}
     return experiment(folder, {"kind": kind, "config": config, "training": training, "members": told}, wrong)
+
+
+def combined_lattices(folder: Path, members: list[Path], parts: tuple[int, ...]) -> Path:
+    for part, tuned_on in (("dev", None), ("test", folder / "decode_dev")):
+        places = [member / f"decode_{part}" for member in members]
+        systems = [{"folder": str(one), "lmwt": 9, "wip": 0.5, "model": decoded_by(one)} for one in places]
+        hyps = {Weights(1, 0.0, parts): REFS}
+        score_directory(folder / f"decode_{part}", REFS, hyps, UTT2SPK, tuned_on, systems=systems)
+    return folder

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from small_experiments import DNN, GMM, REFS, UTT2SPK, cells, combined, experiment, seeded
+from small_experiments import DNN, GMM, REFS, UTT2SPK, cells, combined, combined_lattices, experiment, seeded
 
 from kernelam.errors import KernelamError
 from kernelam.kernels import ArcCosine, Composition, Gaussian, Laplacian, Linear, Product, Sum
@@ -144,11 +144,7 @@ def test_rows_are_in_the_order_of_the_papers(tmp_path: Path) -> None:
 
 def test_combined_lattices_are_an_experiment(tmp_path: Path, folders: list[Path]) -> None:
     (tmp_path / "gmm/model.json").rename(tmp_path / "gmm/not.json")  # as of a model that Kaldi trained
-    both = tmp_path / "both"
-    for part, tuned_on in (("dev", None), ("test", both / "decode_dev")):
-        systems = [{"folder": str(folder / f"decode_{part}"), "lmwt": 9, "wip": 0.5} for folder in folders]
-        hyps = {Weights(1, 0.0, (4, 6)): REFS}
-        score_directory(both / f"decode_{part}", REFS, hyps, UTT2SPK, tuned_on, systems=systems)
+    both = combined_lattices(tmp_path / "both", folders, (4, 6))
     results = write_results(tmp_path / "RESULTS.md", "A title", [folders[1], both], folders[1])
     name = "lattices: 0.40 (gmm) + 0.60 (DNN, 4 × 1000 tanh)"
     (errors,) = cells((tmp_path / "RESULTS.md").read_text(), name)  # it has no row of training
@@ -175,13 +171,36 @@ def test_combined_lattices_of_several_seeds_are_one_row(tmp_path: Path, folders:
             about["config"]["width"] = width
             about["training"] |= {"settings": {"width": width}, "options": {"seed": seed}, "data": []}
             (member / "model.json").write_text(json.dumps(about | {"seed": seed}))
-        for part, tuned_on in (("dev", None), ("test", both / "decode_dev")):
-            systems = [{"folder": str(member / f"decode_{part}"), "lmwt": 9, "wip": 0.5} for member in members]
-            hyps = {Weights(1, 0.0, parts): REFS}
-            score_directory(both / f"decode_{part}", REFS, hyps, UTT2SPK, tuned_on, systems=systems)
+        combined_lattices(both, members, parts)
     write_results(tmp_path / "RESULTS.md", "A title", [folders[1], tmp_path / "both1", tmp_path / "both2"], folders[1])
     (row,) = [line for line in (tmp_path / "RESULTS.md").read_text().splitlines() if line.startswith("| lattices:")]
     assert row.startswith("| lattices: 0.30–0.40 (DNN, 4 × 1000 tanh) + 0.60–0.70 (DNN, 4 × 2000 tanh) |")
+
+
+def test_combined_lattices_are_called_by_the_models_they_are_of(
+    tmp_path: Path, folders: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From another working directory too; where one was trained anew since, nothing is told of another."""
+    monkeypatch.chdir(tmp_path)
+    both = combined_lattices(tmp_path / "both", [Path("gmm"), Path("dnn")], (4, 6))
+
+    def name() -> str:
+        return write_results(tmp_path / "RESULTS.md", "A title", [both], both).errors.rows[0][0]
+
+    monkeypatch.chdir("/")
+    assert name() == "lattices: 0.40 (GMM, 300 Gaussians) + 0.60 (DNN, 4 × 1000 tanh)"
+    other = {**GMM, "config": {"gaussians": 400}, "provenance": {}}
+    for decoded in (folders[0], folders[0] / "decode_dev", folders[0] / "decode_test"):  # as one that is decoded again
+        (decoded / "model.json").write_text(json.dumps(other))
+    with pytest.raises(
+        KernelamError, match=r"both/decode_dev was made of lattices of another model than the one that is now in .*/gmm"
+    ):
+        name()
+    for part in ("dev", "test"):  # as an earlier version wrote
+        path = both / f"decode_{part}/scoring_kaldi/result.json"
+        told = json.loads(path.read_text())
+        path.write_text(json.dumps(told | {"systems": [{"folder": one["folder"]} for one in told["systems"]]}))
+    assert name() == "lattices: 0.40 (gmm) + 0.60 (dnn)"
 
 
 def test_names_of_kernels_are_those_of_expressions():

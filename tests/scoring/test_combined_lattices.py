@@ -14,6 +14,7 @@ from kernelam.decoding.mbr import minimum_bayes_risk
 from kernelam.errors import KernelamError
 from kernelam.kaldi.lattices import read_lattices
 from kernelam.kaldi.tables import read_symbols
+from kernelam.records import digest
 from kernelam.scoring.directory import read_result, read_scored, read_weights
 from kernelam.scoring.tuning import Weights
 from kernelam.scoring.wer import read_transcripts
@@ -78,7 +79,7 @@ def test_weights_are_tuned(data: tuple[Path, Path], two: tuple[Path, Path], tmp_
     assert read_weights(out) == Weights(1, 0.0, (4, 6))
     assert read_scored(out).total.errors == 0
     record = read_result(out)
-    assert record["systems"] == [{"folder": str(folder), "lmwt": 10, "wip": 0.0} for folder in two]
+    assert record["systems"] == [{"folder": str(folder), "lmwt": 10, "wip": 0.0, "model": None} for folder in two]
     assert (record["lmwt"], record["wip"], record["parts"], record["tuned_on"]) == (1, 0.0, [4, 6], str(out))
     assert (out / "scoring_kaldi/best_wer").read_text().endswith("/wer_1_0.0_4_6\n")
 
@@ -105,6 +106,26 @@ def test_weights_of_another_combination(data: tuple[Path, Path], two: tuple[Path
             command=paths,
         )
     assert not (tmp_path / "ba").exists()
+
+
+def test_the_models_that_were_combined_are_told(
+    data: tuple[Path, Path], two: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """Of a GMM, too, which has no fingerprint. Lattices of a model that was replaced are refused."""
+    network, gmm = {"fingerprint": "of a"}, {"kind": "gmm", "seed": 1}
+    for folder, about in zip(two, (network, gmm), strict=True):
+        for place in (folder, folder.parent):
+            (place / "model.json").write_text(json.dumps(about))
+    run(*data, *two, tmp_path / "out")
+    models = [system["model"] for system in read_result(tmp_path / "out")["systems"]]
+    assert models == ["of a", digest(gmm)]
+    for folder, about in zip(two, ({"fingerprint": "of another"}, {"kind": "gmm", "seed": 2}), strict=True):
+        before = (folder / "model.json").read_text()
+        (folder.parent / "model.json").write_text(json.dumps(about))
+        with pytest.raises(KernelamError, match=f"{folder} was decoded with another model than the one that is now in"):
+            run(*data, *two, tmp_path / "again")
+        (folder.parent / "model.json").write_text(before)
+    assert not (tmp_path / "again").exists()
 
 
 def test_three_have_equal_weights(data: tuple[Path, Path], two: tuple[Path, Path], tmp_path: Path) -> None:
