@@ -43,10 +43,22 @@ def read_systems(folders: Sequence[Path], tuned_on: Path | None) -> list[System]
     tuned = _tuned_systems(tuned_on)
     if len(tuned) != len(names):
         raise KernelamError(f"{tuned_on} combines {len(tuned)} systems, not {len(names)}")
-    given, theirs = ([Path(name).parent.name for name in some] for some in (names, (one.folder for one in tuned)))
-    if given != theirs and sorted(given) == sorted(theirs):
-        raise KernelamError(f"{tuned_on} combines {' '.join(theirs)}: name the decode directories in that order")
-    return [System(name, one.lmwt, one.wip, model) for name, model, one in zip(names, models, tuned, strict=True)]
+    systems = [System(name, one.lmwt, one.wip, model) for name, model, one in zip(names, models, tuned, strict=True)]
+    for own, one in zip(systems, tuned, strict=True):
+        if not _of_one_model(own, one):
+            raise KernelamError(
+                f"{tuned_on} combines {' '.join(other.folder for other in tuned)}: {own.folder} is not of the model"
+                f" that {one.folder} was of; name the same systems in that order, or tune a combination of these"
+            )
+    return systems
+
+
+def _of_one_model(one: System, other: System) -> bool:
+    """By what the models are or, where that is not told of both, by the names of their directories."""
+    if one.model and other.model:
+        return one.model == other.model
+    first, second = (Path(system.folder).resolve().parent.name for system in (one, other))
+    return first == second
 
 
 def _tuned_systems(directory: Path) -> list[System]:

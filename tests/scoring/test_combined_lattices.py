@@ -93,8 +93,13 @@ def test_weights_of_another_combination(data: tuple[Path, Path], two: tuple[Path
     assert [(system["lmwt"], system["wip"]) for system in record["systems"]] == [(10, 0.0)] * 2
     assert (record["parts"], record["tuned_on"]) == ([4, 6], str(tmp_path / "ab/decode_dev"))
     assert record["missing"] == ["s-2", "s-3"]
-    with pytest.raises(KernelamError, match="ab/decode_dev combines a b: name the decode directories in that order"):
+    with pytest.raises(
+        KernelamError, match=r"b/decode_test is not of the model that .*a/decode_dev was of; name the same"
+    ):
         run("--tuned-on", tmp_path / "ab/decode_dev", *data, *reversed(others), tmp_path / "ba")
+    third = decoded(tmp_path / "c/decode_test", {"s-1": SURE_2})
+    with pytest.raises(KernelamError, match=r"c/decode_test is not of the model that .*b/decode_dev was of; name the"):
+        run("--tuned-on", tmp_path / "ab/decode_dev", *data, others[0], third, tmp_path / "ba")
     with pytest.raises(KernelamError, match="ab/decode_dev combines 2 systems, not 3"):
         run("--tuned-on", tmp_path / "ab/decode_dev", *data, *others, two[0], tmp_path / "ba")
     (two[0] / "scoring_kaldi/result.json").write_text("{}")
@@ -105,6 +110,21 @@ def test_weights_of_another_combination(data: tuple[Path, Path], two: tuple[Path
             *("--tuned-on", tmp_path / "ab/decode_dev", data[1], two[0] / "lat.1.gz", tmp_path / "ba"),
             command=paths,
         )
+    assert not (tmp_path / "ba").exists()
+
+
+def test_weights_of_a_combination_are_those_of_its_models(
+    data: tuple[Path, Path], two: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """Not of others that were since trained in the same directories; but wherever the directories are now."""
+    for folder in two:
+        (folder / "model.json").write_text(json.dumps({"fingerprint": f"of {folder.parent.name}"}))
+    run(*data, *two, tmp_path / "ab/decode_dev")
+    moved = [shutil.copytree(folder, tmp_path / f"new-{folder.parent.name}/decode_test") for folder in two]
+    run("--tuned-on", tmp_path / "ab/decode_dev", *data, *moved, tmp_path / "ab/decode_test")
+    (two[1] / "model.json").write_text(json.dumps({"fingerprint": "of another"}))
+    with pytest.raises(KernelamError, match=r"b/decode_dev is not of the model that .*b/decode_dev was of"):
+        run("--tuned-on", tmp_path / "ab/decode_dev", *data, *two, tmp_path / "ba")
     assert not (tmp_path / "ba").exists()
 
 
