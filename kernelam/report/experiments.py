@@ -11,7 +11,7 @@ from typing import Any
 from kernelam.errors import KernelamError
 from kernelam.models.description import check_decoded, describe
 from kernelam.report import parts
-from kernelam.scoring.directory import read_result, read_scored
+from kernelam.scoring.directory import check_tuning, read_result, read_scored
 from kernelam.scoring.wer import WerResult
 
 KINDS = ("gmm", "dnn", "kernel", "ridge", "pursuit", "svm", "multilayer", "combination", "lattices")
@@ -43,12 +43,7 @@ class Run:
     def read(cls, folder: Path, sets: tuple[str, str]) -> "Run":
         places = [folder / f"decode_{name}" for name in sets]
         dev, test = map(read_result, places)
-        tuned_on = test.get("tuned_on", "an unknown set")
-        if Path(tuned_on).resolve() != places[0].resolve():
-            raise KernelamError(
-                f"{places[1]} was scored with weights tuned on {tuned_on}; score it again with"
-                f" steps/score.sh --tuned-on {places[0]}"
-            )
+        check_tuning(places[1], places[0])
         for place in places:
             check_decoded(folder, place)
         words = read_scored(places[1])

@@ -12,6 +12,7 @@ Of a combination the systems' parts are in the names too: wer_<lmwt>_<wip>_3_7, 
 """
 
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -76,7 +77,8 @@ def score_directory(
         raise KernelamError(f"{tuned_on} was tuned to {best.name}, which is not among the points tried in {directory}")
     boot = bootstrap(points[best])
     record = _record(best, points[best], boot, bootstrap(points[best], utt2spk))
-    record |= {"seed": SEED, "replicates": REPLICATES, "tuned_on": str(tuned_on or directory), "units": units}
+    tuning = os.path.relpath(Path(tuned_on or directory).resolve(), directory.resolve())
+    record |= {"seed": SEED, "replicates": REPLICATES, "tuned_on": tuning, "units": units}
     record["oracle"] = {**_point(oracle), **_counts(points[oracle])}
     record |= {"systems": list(systems)} if systems else {}
     record |= {"rule": rule} if rule != "kaldi" else {}
@@ -112,6 +114,26 @@ def _units_of(directory: Path) -> str | None:
 def read_result(directory: str | Path) -> dict[str, Any]:
     """The contents of result.json."""
     return read_record(Path(directory) / _RESULT, f"{directory} is not scored")
+
+
+def check_tuning(directory: Path, other: Path) -> None:
+    """The weights of a scored decode directory were tuned on another one.
+
+    That one is told as seen from the directory itself, which holds wherever both are moved together. Older results tell
+    it as seen from where scoring was called: for them another of its name will do, if the weights tuned there are the
+    same.
+    """
+    record = read_result(directory)
+    told = str(record.get("tuned_on", "an unknown set"))
+    if other.resolve() in (place.resolve() for place in (directory.resolve() / told, Path(told))):
+        return
+    beside = told.startswith(".")
+    tuned, used = ([one.get(name) for name in ("lmwt", "wip", "parts")] for one in (read_result(other), record))
+    if beside or Path(told).name != other.resolve().name or tuned != used:
+        raise KernelamError(
+            f"{directory} was scored with weights tuned on {os.path.normpath(directory / told) if beside else told};"
+            f" score it again with steps/score.sh --tuned-on {other}"
+        )
 
 
 def read_scored(directory: str | Path) -> WerResult:

@@ -32,5 +32,5 @@ def call(folder: Path, *commands: list[str]) -> str:
 def result(folder: Path, model: str, tested: str = "test") -> dict:
     """What scoring found on a set, with weights tuned on another."""
     found = json.loads((folder / "exp" / model / f"decode_{tested}/scoring_kaldi/result.json").read_text())
-    assert found["tuned_on"] == f"exp/{model}/decode_dev"
+    assert found["tuned_on"] == "../decode_dev"
     return found

@@ -104,6 +104,29 @@ def test_places_of_tuning_are_compared_as_places(
     write_results(tmp_path / "RESULTS.md", "A title", [folders[0], Path("link")], folders[0])
 
 
+@pytest.mark.parametrize("earlier", [False, True])
+def test_results_are_the_same_wherever_the_directory_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, earlier: bool
+) -> None:
+    """Also those of an earlier version, which told where weights were tuned as seen from the working directory."""
+    monkeypatch.chdir(tmp_path)
+    seeded(Path("model"), 1)
+    if earlier:
+        changed(Path("model") / RESULT, lambda told: told.update(tuned_on="model/decode_dev"))
+    (tmp_path / "elsewhere").mkdir()
+    copy = shutil.copytree("model", tmp_path / "elsewhere/copy")
+    for there, folder in (("/", tmp_path / "model"), (copy.parent, Path("copy")), (copy, Path("."))):
+        monkeypatch.chdir(there)
+        write_results(tmp_path / "RESULTS.md", "A title", [folder], folder)
+    changed(copy / "decode_dev/scoring_kaldi/result.json", lambda told: told.update(lmwt=8))
+    if earlier:
+        with pytest.raises(KernelamError, match="copy/decode_test was scored with weights tuned on model/decode_dev;"):
+            write_results(tmp_path / "RESULTS.md", "A title", [copy], copy)
+    changed(copy / RESULT, lambda told: told.update(tuned_on="../../model/decode_dev"))
+    with pytest.raises(KernelamError, match=f"was scored with weights tuned on {copy.parent}/model/decode_dev; score"):
+        write_results(tmp_path / "RESULTS.md", "A title", [copy], copy)
+
+
 def test_figures_that_were_kept_stand_for_directories(tmp_path: Path, folders: list[Path]) -> None:
     first, second = (seeded(tmp_path / f"seed{seed}", seed) for seed in (1, 2))
     whole = write_results(tmp_path / "ALL.md", "A title", [*folders, first, second], folders[0])

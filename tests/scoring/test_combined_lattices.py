@@ -80,7 +80,7 @@ def test_weights_are_tuned(data: tuple[Path, Path], two: tuple[Path, Path], tmp_
     assert read_scored(out).total.errors == 0
     record = read_result(out)
     assert record["systems"] == [{"folder": str(folder), "lmwt": 10, "wip": 0.0, "model": None} for folder in two]
-    assert (record["lmwt"], record["wip"], record["parts"], record["tuned_on"]) == (1, 0.0, [4, 6], str(out))
+    assert (record["lmwt"], record["wip"], record["parts"], record["tuned_on"]) == (1, 0.0, [4, 6], ".")
     assert (out / "scoring_kaldi/best_wer").read_text().endswith("/wer_1_0.0_4_6\n")
 
 
@@ -91,7 +91,7 @@ def test_weights_of_another_combination(data: tuple[Path, Path], two: tuple[Path
     run("--tuned-on", tmp_path / "ab/decode_dev", *data, *others, tmp_path / "ab/decode_test")
     record = read_result(tmp_path / "ab/decode_test")
     assert [(system["lmwt"], system["wip"]) for system in record["systems"]] == [(10, 0.0)] * 2
-    assert (record["parts"], record["tuned_on"]) == ([4, 6], str(tmp_path / "ab/decode_dev"))
+    assert (record["parts"], record["tuned_on"]) == ([4, 6], "../decode_dev")
     assert record["missing"] == ["s-2", "s-3"]
     with pytest.raises(
         KernelamError, match=r"b/decode_test is not of the model that .*a/decode_dev was of; name the same"
