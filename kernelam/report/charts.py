@@ -57,7 +57,7 @@ def learning(results: Results) -> str:
         for epochs in story:
             _curve(plot, epochs, number)
         if any(story):
-            drawn.append(figure(plot, name_of(number, results.experiments[number])))
+            drawn.append(figure(plot, name_of(number, results)))
     keys = [("line", GREY, "kept epochs"), ("cross", GREY, "reverted"), ("triangle", GREY, "rate halved")]
     note = (
         "Heldout cross-entropy after each epoch. A dashed line leads to an epoch that was reverted: the next one starts"

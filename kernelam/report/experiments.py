@@ -182,12 +182,14 @@ def named(runs: Experiment) -> str:
 
 
 def names(experiments: Sequence[Experiment]) -> list[str]:
-    """Of each; those that others have too, as of models that differ in how they were trained, with the directory."""
-    found = [named(runs) for runs in experiments]
-    return [
-        f"{name} ({runs[0].folder.name})" if found.count(name) > 1 else name
-        for name, runs in zip(found, experiments, strict=True)
-    ]
+    """Of each; those that others have too, as of models that differ in how they were trained, with the directory, and
+    where that is not enough, with what it is in: a folder, or a file of figures."""
+    plain = found = [named(runs) for runs in experiments]
+    for depth in (1, 2):
+        places = [Path(*runs[0].folder.parts[-depth:]) for runs in experiments]
+        both = zip(plain, places, found, strict=True)
+        found = [f"{name} ({place})" if found.count(before) > 1 else before for name, place, before in both]
+    return found
 
 
 def system(*abouts: dict[str, Any]) -> str:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from html import escape
 
-from kernelam.report.experiments import Experiment, Run, named, system
+from kernelam.report.experiments import Run, names, system
 from kernelam.report.results import LAYOUTS, Results
 from kernelam.report.tables import spread
 
@@ -36,8 +36,8 @@ def numbered(results: Results) -> list[tuple[int, Run]]:
     return [(number, run) for number, runs in enumerate(results.experiments) for run in runs]
 
 
-def name_of(number: int, runs: Experiment) -> str:
-    return f"{number + 1} · {named(runs)}"
+def name_of(number: int, results: Results) -> str:
+    return f"{number + 1} · {names(results.experiments)[number]}"
 
 
 def title_of(number: int, run: Run) -> str:
@@ -63,8 +63,7 @@ def conditions(results: Results) -> str:
 
 
 def errors(results: Results) -> str:
-    told = zip(results.experiments, results.errors.rows, strict=True)
-    rows = [[name_of(number, runs), *row[1:]] for number, (runs, row) in enumerate(told)]
+    rows = [[name_of(number, results), *row[1:]] for number, row in enumerate(results.errors.rows)]
     return section("Error rates", results.notes, table(results.errors.header, rows))
 
 
@@ -73,7 +72,7 @@ def training(results: Results) -> str:
     trained = [(number, runs) for number, runs in enumerate(results.experiments) if runs[0].trained]
     for (number, runs), row in zip(trained, results.training.rows, strict=True):
         wer = spread([rate_of(run) for run in runs], ".2f", bold=True)
-        rows.append([name_of(number, runs), wer, *row[1:], " ".join(str(run.folder) for run in runs)])
+        rows.append([name_of(number, results), wer, *row[1:], " ".join(str(run.folder) for run in runs)])
     header = ["system", rate_title(results), *results.training.header[1:], "directory"]
     note = "CE (cross-entropy), entropy and ERLL, their sum, are of heldout frames, in nats."
     return section("Metrics and training", f"{note} {results.costs}", table(header, rows))

@@ -254,3 +254,18 @@ def test_systems_that_differ_in_their_training_alone_have_their_directory_beside
     for name in ("sgd", r"a\|b"):
         assert page.count(f"| DNN, 4 × 1000 tanh ({name}) | ") == 2
     assert "against DNN, 4 × 1000 tanh (a|b) (10,000 replicates)" in page
+
+
+def test_figures_of_elsewhere_are_told_from_a_system_of_the_same_name(tmp_path: Path, folders: list[Path]) -> None:
+    kept = tmp_path / "theirs.json"
+    write_results(kept.with_suffix(".md"), "A title", folders, folders[0])
+    other = shutil.copytree(folders[1], tmp_path / "exp/dnn")
+    about = json.loads((other / "model.json").read_text())
+    (other / "model.json").write_text(json.dumps({**about, "seed": 8}))
+    results = write_results(tmp_path / "RESULTS.md", "A title", [kept, other], other)
+    names = ["GMM, 300 Gaussians", "DNN, 4 × 1000 tanh (theirs.json/dnn)", "DNN, 4 × 1000 tanh (exp/dnn)"]
+    assert [row[0] for row in results.errors.rows] == names
+    write_page(tmp_path / "report.html", results)
+    page = (tmp_path / "report.html").read_text().replace("/<wbr>", "/")
+    for number, name in enumerate(names, 1):
+        assert page.count(f"<td>{number} · {name}</td>") == 2
