@@ -35,6 +35,7 @@ class Published:
 def read_published(path: Path, corpus: str) -> Published:
     """The figures of PAPER in a CSV file with the columns FIELDS, one figure a row."""
     found: dict[tuple[str, ...], str] = {}
+    known = set[str]()
     rows = csv.reader(lines(path), strict=True)
     try:
         if next(rows, None) != FIELDS:
@@ -46,12 +47,17 @@ def read_published(path: Path, corpus: str) -> Published:
             if row[0] != PAPER:
                 continue
             _check_number(row[7], where)
+            known.add(row[2])
             if row[2] == corpus and tuple(row[3:7]) in found:
                 raise KernelamError(f"{where}: there is a figure of {' '.join(row[2:7]).strip()} already")
             if row[2] == corpus:
                 found[tuple(row[3:7])] = row[7]
     except csv.Error as error:
         raise KernelamError(f"{path}, line {rows.line_num}: {error}") from None
+    if not found:
+        raise KernelamError(
+            f"{path} has no figures of {PAPER} for --corpus {corpus}, only for {', '.join(sorted(known)) or 'none'}"
+        )
     return Published(corpus, found)
 
 

@@ -106,14 +106,14 @@ def test_published_figures_stand_beside_ours_with_what_sets_their_models_apart(
     assert [row[:3] for row in best[6:8]] == [["ERR, heldout, %", "25.00", "40.00"], [theirs, "32.4", "30.85"]]
     assert best[-1] == [theirs, "20.5", "20.4", "", ""]
     assert "not for models of the same size" in told.note
-    assert read_published(FILE, "iban").label(kernels=True) == "may2017"
+    assert Published("iban", {}).label(kernels=True) == "may2017"
 
 
 def test_nothing_published_is_a_sentence(tmp_path: Path) -> None:
     folder = experiment(tmp_path / "gmm", GMM, 3)
     for published, note in (
         (None, ""),
-        (read_published(FILE, "iban"), "may2017 has no figure of iban for these sets and models."),
+        (Published("iban", {}), "may2017 has no figure of iban for these sets and models."),
     ):
         assert read_results("T", [folder], folder, published=published).layouts == Layouts([], note)
 
@@ -153,6 +153,9 @@ def test_command(tmp_path: Path, kernelam: Callable) -> None:
     assert kernelam(*command, "--corpus", "timit").returncode == 0
     assert "| may2017, D = 200,000, 147 classes | 19.8 | 18.9 | 19.6 | 18.6 |" in (tmp_path / "RESULTS.md").read_text()
     assert "<td>19.8</td><td>18.9</td><td>19.6</td><td>18.6</td>" in (tmp_path / "report.html").read_text()
+    unknown = kernelam(*command, "--corpus", "nope")
+    said = f"{FILE} has no figures of may2017 for --corpus nope, only for bengali, bn50, cantonese, timit"
+    assert (unknown.returncode, unknown.stderr) == (1, f"kernelam report: {said}\n")
     lost = kernelam(*command, "--published", FILE)
     assert (lost.returncode, "say with --corpus which corpus" in lost.stderr) == (1, True)
 
