@@ -249,14 +249,20 @@ def test_work_that_was_done_again_counts_once(work):
 
 
 def test_the_page_does_not_take_the_place_of_the_tables(work, kernelam):
-    ran = kernelam("grid", "--set", "corpus=c", "--output", "RESULTS.html", "grid.toml")
-    assert (ran.returncode, "RESULTS.html cannot hold the tables, the page" in ran.stderr) == (1, True)
+    for name in ("RESULTS.html", "RESULTS"):
+        ran = kernelam("grid", "--set", "corpus=c", "--output", name, "grid.toml")
+        assert (ran.returncode, f"{name} cannot hold the tables, the page" in ran.stderr) == (1, True)
     for cmd, sentence in (("run.pl '", "--cmd run.pl ' is no command: No closing quotation"), (" ", "--cmd is empty")):
         ran = kernelam("grid", "--set", "corpus=c", "--cmd", cmd, "grid.toml")
         assert (ran.returncode, sentence in ran.stderr, "Traceback" in ran.stderr) == (1, True, False)
     Path("bench.json").write_text("{}")
     ran = kernelam("grid", "--set", "corpus=c", "--output", "bench.md", "grid.toml")
     assert (ran.returncode, "bench.json is no file of results, and would be lost" in ran.stderr) == (1, True)
+    Path("RESULTS.json").write_text("of the recipe, not in the way")
+    Path("exp/grid").mkdir(parents=True)
+    Path("exp/grid/RESULTS.json").write_text("{}")
+    ran = kernelam("grid", "--set", "corpus=c", "grid.toml")
+    assert (ran.returncode, "grid: exp/grid/RESULTS.json is no file of results" in ran.stderr) == (1, True)
     assert not Path("calls").exists()
 
 

@@ -69,7 +69,7 @@ def _recipe(root: Path, script: Path) -> Recipe:
     head = [line.removeprefix("# ") for line in script.read_text().splitlines() if line.startswith("# ")]
     usage = next((line for line in head if line.startswith("Usage: ./run.sh")), "")
     command = f"egs/{name}/s5/run.sh" + (" --corpus <dir>" if "--corpus <dir>" in usage else "")
-    if _there(script.parent, "report.html"):
+    if _there(script.parent, "report.html") or any(script.parent.glob("*.html")):
         state = "has run"
     elif _there(script.parent, "exp"):
         state = "begun, and goes on where it stopped"

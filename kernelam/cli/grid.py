@@ -5,8 +5,7 @@ from pathlib import Path
 import click
 
 from kernelam.cli.cells import run_cells, running, tell, variables
-from kernelam.cli.values import PATH
-from kernelam.errors import KernelamError
+from kernelam.cli.values import PATH, page_beside
 
 
 @click.command()
@@ -14,10 +13,9 @@ from kernelam.errors import KernelamError
 @click.option(
     "--output",
     type=PATH,
-    default=Path("RESULTS.md"),
-    help="The tables; .html and .json are beside.",
+    help="The tables, a name in .md, with page and .json beside; by default RESULTS.md in the folder of the cells.",
 )
-def command(cmd: str, given: tuple[str, ...], output: Path, cell: int | None, declaration: Path) -> None:
+def command(cmd: str, given: tuple[str, ...], output: Path | None, cell: int | None, declaration: Path) -> None:
     """Train, decode, score and report every combination of the options that DECLARATION, a TOML file, names.
 
     What is done and up to date is skipped; a cell that fails is shown as failed, and the rest are reported.
@@ -26,10 +24,9 @@ def command(cmd: str, given: tuple[str, ...], output: Path, cell: int | None, de
     from kernelam.records import check_place
     from kernelam.report.kept import HEAD
 
-    page = output.with_suffix(".html")
-    if output.suffix in (".html", ".json"):
-        raise KernelamError(f"{output} cannot hold the tables, the page and the figures: --output is to end in .md")
     grid = Grid.read(declaration, variables(given))
+    output = output or grid.folder / "RESULTS.md"
+    page = page_beside(output)
     check_place(output.with_suffix(".json"), HEAD, "results")
     if not run_cells(grid, ["grid"], cmd, given, cell, declaration):
         return

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from kernelam.cli.values import PATH
+from kernelam.cli.values import PATH, page_beside
 from kernelam.errors import KernelamError
 
 
@@ -15,9 +15,13 @@ from kernelam.errors import KernelamError
     "--output",
     type=PATH,
     default=Path("RESULTS.md"),
-    help="The tables; a .json of their figures is beside.",
+    help="The tables, a name in .md; a .json of their figures is beside.",
 )
-@click.option("--html", type=PATH, help="The page with figures; report.html beside the tables by default.")
+@click.option(
+    "--html",
+    type=PATH,
+    help="The page with figures; by default report.html beside RESULTS.md, else the tables' name in .html.",
+)
 @click.option("--tuned", default="dev", help="The set on which the weights were tuned.")
 @click.option("--tested", default="test", help="The set that is reported.")
 @click.option("--corpus", help="Set published figures of this corpus beside ours: timit, bn50, bengali, cantonese.")
@@ -42,10 +46,11 @@ def command(
     from kernelam.report.published import FILE, read_published
     from kernelam.report.results import read_results
 
-    html = html or output.with_name("report.html")
-    if len({output, html, output.with_suffix(".json")}) < 3:
+    beside = page_beside(output)
+    html = html or beside
+    if html in (output, output.with_suffix(".json")):
         raise KernelamError(
-            f"{output} cannot hold the tables, the page and the figures: --output is to end in .md, --html in .html"
+            f"{html} cannot hold the page: the tables or their figures go there; --html is to end in .html"
         )
     if tuned == tested:
         raise KernelamError(f"--tuned and --tested both name {tuned}: weights tuned on a set are not reported on it")

@@ -53,3 +53,13 @@ def check_output(output: str | Path, ways: str = "a FILE") -> None:
         raise KernelamError(f"cannot write {name}: there is no folder {folder}")
     if Path(output).exists() and not Path(output).is_file():
         raise KernelamError(f"cannot write {name}: it is there and is no file")
+
+
+def page_beside(tables: Path) -> Path:
+    """Where the page goes that belongs to tables in Markdown: report.html with RESULTS.md, else of their name."""
+    if tables.suffix != ".md":
+        raise KernelamError(
+            f"{tables} cannot hold the tables, the page and the figures: --output is to end in .md, of which .html and"
+            " .json are made"
+        )
+    return tables.with_name("report.html") if tables.name == "RESULTS.md" else tables.with_suffix(".html")

@@ -52,7 +52,7 @@ def test_what_to_run_next(tmp_path: Path) -> None:
     assert (state("mini"), ahead()) == ("has run", "egs/pictures/s5/run.sh")
     (tmp_path / "egs/digits/s5/exp").rmdir()
     (tmp_path / "egs/digits/s5/report.html").unlink()
-    (tmp_path / "egs/pictures/s5/report.html").touch()
+    (tmp_path / "egs/pictures/s5/SOUND.html").touch()
     assert ahead() == "egs/digits/s5/run.sh --corpus <dir>"
     (tmp_path / "local/digits").mkdir(parents=True)
     (tmp_path / "local/digits/make_lookalike.sh").touch()

@@ -393,7 +393,26 @@ def test_command_writes_both(tmp_path: Path, few: list[Path], kernelam: Callable
     assert kernelam(*command, "--html", tmp_path / "page.html").returncode == 0
     assert (tmp_path / "page.html").read_bytes() == (tmp_path / "out/report.html").read_bytes()
     clash = kernelam(*command, "--html", tmp_path / "out/RESULTS.md")
-    assert (clash.returncode, "cannot hold the tables, the page and the figures" in clash.stderr) == (1, True)
+    assert (clash.returncode, "RESULTS.md cannot hold the page: the tables or" in clash.stderr) == (1, True)
+
+
+def test_reports_of_one_folder_do_not_write_over_each_other(
+    tmp_path: Path, few: list[Path], kernelam: Callable
+) -> None:
+    out = tmp_path / "out"
+    for name in ("RESULTS", "A"):
+        ran = kernelam("report", "--title", name, "--baseline", few[0], "--output", out / f"{name}.md", *few)
+        assert ran.returncode == 0
+    names = ["A.html", "A.json", "A.md", "RESULTS.json", "RESULTS.md", "report.html"]
+    assert sorted(path.name for path in out.iterdir()) == names
+    assert (Elements(out / "A.html").texts("h1"), Elements(out / "report.html").texts("h1")) == (["A"], ["RESULTS"])
+    bare = kernelam("report", "--title", "T", "--baseline", few[0], "--output", out / "R", *few)
+    assert (bare.returncode, "out/R cannot hold the tables, the page and the figures: " in bare.stderr) == (1, True)
+    both = kernelam(
+        "report", "--title", "T", "--baseline", few[0], "--output", out / "R", "--html", out / "R.html", *few
+    )
+    assert both.stderr == bare.stderr
+    assert sorted(path.name for path in out.iterdir()) == names
 
 
 def test_in_a_browser(tmp_path: Path, many: list[Path], need_program: Callable[[str], str]) -> None:
