@@ -30,6 +30,8 @@ def read_runs(places: Iterable[Path], sets: tuple[str, str]) -> list[Run]:
     """Of model directories, each once, and of files of figures."""
     runs = []
     for place in {place.resolve(): place for place in places}.values():
+        if not place.exists():
+            raise KernelamError(f"{place} does not exist: name model directories, or files that a report has kept")
         runs += read_kept(place, sets) if place.is_file() else [Run.read(place, sets)]
     return runs
 

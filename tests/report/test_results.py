@@ -91,6 +91,8 @@ def test_an_experiment_that_cannot_be_reported_is_a_sentence(tmp_path: Path, fol
     (folders[1] / "decode_dev/scoring_kaldi/result.json").unlink()
     with pytest.raises(KernelamError, match="decode_dev is not scored"):
         write_results(page, "A title", folders, folders[0])
+    with pytest.raises(KernelamError, match="nope does not exist: name model directories"):
+        write_results(page, "A title", [folders[0], tmp_path / "nope"], folders[0])
     assert not page.exists()
 
 
