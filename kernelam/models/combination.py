@@ -27,7 +27,7 @@ class Combination(PosteriorModel):
     def __init__(self, members: Sequence[PosteriorModel], weights: Sequence[float], *common: Any) -> None:
         super().__init__(*common)
         if len(weights) != len(members):
-            raise KernelamError(f"there are {len(weights)} weights for {len(members)} models")
+            raise KernelamError(f"{len(members)} models take as many weights, not {len(weights)}")
         if not all(weight >= 0 for weight in weights) or not any(weights):
             raise KernelamError(
                 f"the weights {' '.join(f'{weight:g}' for weight in weights)} cannot be used: they must be at least 0,"

@@ -50,6 +50,8 @@ def combine(given: CombinationInput, weights: Sequence[float] | None, device: st
     """
     if len(given.members) < 2:
         raise KernelamError("a combination takes at least two models")
+    if len({folder.resolve() for folder in given.members}) < len(given.members):
+        raise KernelamError(f"a combination takes different models, not {' '.join(map(str, given.members))}")
     models = [_load_member(folder, device) for folder in given.members]
     model = Combination.of(models, weights or [1.0 / len(models)] * len(models))
     transitions = _check(given, model, KernelSoftmax.kind if blocks else Combination.kind)

@@ -118,7 +118,7 @@ def test_a_combination_without_one_of_its_arrays_is_a_sentence(tmp_path):
 @pytest.mark.parametrize(
     ("weights", "sentence"),
     [
-        ((0.5,), "there are 1 weights for 2 models"),
+        ((0.5,), "2 models take as many weights, not 1"),
         ((0.5, -0.1), "the weights 0.5 -0.1 cannot be used"),
         ((0.0, 0.0), "the weights 0 0 cannot be used"),
         ((float("nan"), 1.0), "the weights nan 1 cannot be used"),

@@ -364,16 +364,18 @@ def test_bad_input_is_a_sentence(place: Path, damage: Callable[[Path], None], se
     ("members", "folder", "weights", "sentence"),
     [
         (["a"], "out", None, "a combination takes at least two models"),
-        (["a", "b"], "out", [1.0], "there are 1 weights for 2 models"),
+        (["a", "b"], "out", [1.0], "2 models take as many weights, not 1"),
         (["a", "b"], "out", [1.0, -1.0], "the weights 1 -1 cannot be used"),
         (["a", "b"], "out", [0.0, 0.0], "the weights 0 0 cannot be used"),
         (["a", "b"], "b", None, "{x}/b is one of the models; combine into another directory"),
-        (["a", "a"], "b", None, "{x}/b has a model of kind dnn, which would be lost"),
+        (["a", "../x/a"], "out", None, "a combination takes different models, not {x}/a {x}/../x/a"),
+        (["a", "c"], "b", None, "{x}/b has a model of kind dnn, which would be lost"),
         (["a", "b"], "ali", None, "{x}/ali is an alignment directory"),
         (["a", "b"], "data", None, "{x}/data is a data directory"),
     ],
 )
 def test_bad_requests(place, members, folder, weights, sentence):
+    shutil.copytree(place / "a", place / "c")
     with pytest.raises(KernelamError) as error:
         combine(given(place, *members, folder=folder), weights, "cpu")
     assert sentence.format(x=place) in str(error.value)
