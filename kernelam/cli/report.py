@@ -42,6 +42,7 @@ def command(
 
     The .json that a report wrote may stand for the directories that it was of, also as the baseline: FILE.json/NAME.
     """
+    from kernelam.progress import say
     from kernelam.report.page import write_report
     from kernelam.report.published import FILE, read_published
     from kernelam.report.results import read_results
@@ -59,3 +60,4 @@ def command(
     figures = read_published(published or FILE, corpus) if corpus else None
     results = read_results(title, list(folders), baseline, (tuned, tested), published=figures)
     write_report(output, html, results)
+    say(f"wrote {output}, {output.with_suffix('.json')} and {html}")

@@ -402,7 +402,8 @@ def test_reports_of_one_folder_do_not_write_over_each_other(
     out = tmp_path / "out"
     for name in ("RESULTS", "A"):
         ran = kernelam("report", "--title", name, "--baseline", few[0], "--output", out / f"{name}.md", *few)
-        assert ran.returncode == 0
+        page = out / ("report.html" if name == "RESULTS" else "A.html")
+        assert (ran.returncode, ran.stderr) == (0, f"wrote {out}/{name}.md, {out}/{name}.json and {page}\n")
     names = ["A.html", "A.json", "A.md", "RESULTS.json", "RESULTS.md", "report.html"]
     assert sorted(path.name for path in out.iterdir()) == names
     assert (Elements(out / "A.html").texts("h1"), Elements(out / "report.html").texts("h1")) == (["A"], ["RESULTS"])
