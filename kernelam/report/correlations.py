@@ -13,6 +13,7 @@ from kernelam.report.sections import numbered, rate_of, rate_title, remark
 
 TITLE = "Which metric foretells the error rate"
 FEWEST = 3  # models that a correlation is worth drawing for
+ENOUGH = 5  # models below which it is no evidence
 METRICS = {"ce": ("CE", 1), "entropy": ("entropy", 1), "erll": ("ERLL", 1), "frame_error": ("frame error %", 100)}
 BETAS = [step / 20 for step in range(81)]
 Runs = Sequence[tuple[int, Run]]
@@ -24,7 +25,7 @@ def correlations(results: Results) -> str:
     if _models(runs) < FEWEST:
         return remark(TITLE, f"It takes {FEWEST} models with heldout metrics; here are {_models(runs)}.")
     drawn = [_single(name, runs, results) for name in METRICS]
-    drawn.append(_family("β", "CE + β entropy, which is CE for β = 0, ERLL for β = 1", _erll(runs), len(runs)))
+    drawn.append(_family("β", "CE + β entropy, which is CE for β = 0, ERLL for β = 1", _erll(runs), runs))
     note = f"Pearson's correlation r with {rate_title(results)} over n runs (may2017, figure 2)."
     swept = [(number, run) for number, run in runs if run.about.get("heldout_metrics")]
     if _models(swept) < FEWEST:
@@ -35,13 +36,13 @@ def correlations(results: Results) -> str:
                 "λ",
                 "Capped log loss, −mean log(p + λ), which is CE for λ = 0",
                 _swept("capped", swept),
-                len(swept),
+                swept,
                 log=True,
             )
         )
         points = [(1 - share, r) for share, r in _swept("top-k", swept)]
         caption = "Top-k log loss, CE without the worst frames"
-        drawn.append(_family("share of frames left out, 1 − k/N", caption, points, len(swept)))
+        drawn.append(_family("share of frames left out, 1 − k/N", caption, points, swept))
     return remark(TITLE, note, figures(drawn))
 
 
@@ -50,20 +51,25 @@ def _models(runs: Runs) -> int:
     return len({number for number, _ in runs})
 
 
+def _count(runs: Runs) -> str:
+    few = f", of {_models(runs)} models: no evidence" if _models(runs) < ENOUGH else ""
+    return f"n = {len(runs)}{few}"
+
+
 def _single(name: str, runs: Runs, results: Results) -> str:
     title, scale = METRICS[name]
     values = [scale * float(run.about["heldout"][name]) for _, run in runs]
     r = _correlation(runs, lambda run: run.about["heldout"][name])
-    caption = f"{title}: r {'is undefined' if r is None else f'= {r:.2f}'}, n = {len(runs)}"
-    return figure(scatter(f"heldout {title}", values, runs, results), caption)
+    told = "is undefined" if r is None else f"= {r:.2f}".replace("-", "−")
+    return figure(scatter(f"heldout {title}", values, runs, results), f"{title}: r {told}, {_count(runs)}")
 
 
-def _family(name: str, caption: str, points: Points, runs: int, log: bool = False) -> str:
+def _family(name: str, caption: str, points: Points, runs: Runs, log: bool = False) -> str:
     """r by the parameter `name` of a metric."""
     ends = [parameter for parameter, _ in points] or [0.1, 1.0]
     plot = Plot(Axis(name, min(ends), max(ends), log), Axis("r", -1, 1))
     plot.line(points, 0)
-    return figure(plot, f"{caption}: r by {name}, n = {runs}")
+    return figure(plot, f"{caption}: r by {name}, {_count(runs)}")
 
 
 def _erll(runs: Runs) -> Points:

@@ -35,6 +35,10 @@ class Axis:
         low, high = (10**end if log else end for end in (low - margin, high + margin))
         return cls(name, low, high, log, whole)
 
+    @property
+    def title(self) -> str:
+        return f"{self.name} (log scale)" if self.log else self.name
+
     def share(self, value: float) -> float:
         """0 at the low end, 1 at the high one."""
         low, high, here = ((math.log10(v) if self.log else v) for v in (self.low, self.high, value))
@@ -140,8 +144,8 @@ class Plot:
             _, up = self._place(self.x.low, tick)
             frame.append(f'<path class="rule" d="M{_LEFT} {up:.1f}H{_WIDTH - _RIGHT}"/>')
             frame.append(f'<text x="{_LEFT - 5}" y="{up + 4:.1f}" text-anchor="end">{_number(tick)}</text>')
-        frame.append(f'<text x="{middle}" y="{_HEIGHT - 8}" text-anchor="middle">{escape(self.x.name)}</text>')
-        frame.append(f'<text x="2" y="14">{escape(self.y.name)}</text>')
+        frame.append(f'<text x="{middle}" y="{_HEIGHT - 8}" text-anchor="middle">{escape(self.x.title)}</text>')
+        frame.append(f'<text x="2" y="14">{escape(self.y.title)}</text>')
         return (
             f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(name)}">'
             + "".join(frame + self._parts + self._texts())

@@ -129,8 +129,16 @@ def test_sections_are_those_of_which_there_are_data(few: list[Path], many: list[
 
 def test_correlations(tmp_path: Path, many: list[Path]) -> None:
     captions = Elements(page_of(many)).texts("figcaption")
-    assert sum("r by" in caption and caption.endswith("n = 4") for caption in captions) == 1  # β
-    assert sum("r by" in caption and caption.endswith("n = 3") for caption in captions) == 2  # the DNN has no sweeps
+    assert (
+        sum("r by" in caption and caption.endswith("n = 4, of 4 models: no evidence") for caption in captions) == 1
+    )  # β
+    assert (
+        sum("r by" in caption and "n = 3, of 3 models: no evidence" in caption for caption in captions) == 2
+    )  # the DNN: no sweeps
+    more = [kernel(tmp_path / "k8000", 8000, 0.2, 9), kernel(tmp_path / "k9000", 9000, 0.1, 10)]
+    enough = [caption for caption in Elements(page_of([*many, *more])).texts("figcaption") if "n = " in caption]
+    assert sum(caption.endswith(("n = 5", "n = 6")) for caption in enough) == len(enough)
+    assert any(": r = −0." in caption for caption in enough)
     runs = [(n, run) for n, run in numbered(read_results("A title", many, many[0])) if run.about["kind"] == "kernel"]
     r = correlation([2.5, 2.25, 2.2], [20, 12.5, 15])
     assert dict(_swept("capped", runs)) == pytest.approx({0.01: r, 1.0: -r})
@@ -163,7 +171,8 @@ def test_numbers_are_those_of_the_inputs(many: list[Path]) -> None:
     assert titles.count("frame -1, coordinate 1: 1.00") == titles.count("frame 0, coordinate 0: 2.00") == 1
     ces, rates = [1.2345, 2.5, 2.25, 2.2], [10, 20, 12.5, 15]
     captions = page.texts("figcaption")
-    assert f"CE: r = {correlation(ces, rates):.2f}, n = 4" in captions
+    assert f"CE: r = {correlation(ces, rates):.2f}, n = 4, of 4 models: no evidence" in captions
+    assert {"training, seconds (log scale)", "features D (log scale)", "test WER %"} <= set(page.texts("text"))
     assert page.texts("pre") == ["out of <memory>"]
     assert {"Learning curves", "Failed"} <= set(page.texts("h2"))
 
