@@ -1,7 +1,7 @@
 """The plan of a feed-forward network."""
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from kernelam.errors import KernelamError
 from kernelam.memory import available, check_memory
@@ -16,6 +16,7 @@ from kernelam.training.trainer import TrainingOptions
 
 @dataclass(frozen=True)
 class DnnPlan:
+    kind: ClassVar[str] = Dnn.kind
     network: Network
     pretraining: str = ""  # discriminative or rbm
     rbm_epochs: int = 5

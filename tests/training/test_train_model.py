@@ -39,7 +39,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def train(made: Path, folder: Path, options: str, kind: str = "kernel") -> str:
     """What training says."""
     places = [made / name for name in ("data", "data", "lang", "ali", "ali")]
-    words = [kind, *SMALL[kind].split(), *shlex.split(options), *map(str, places), str(folder)]
+    words = [kind, *SMALL.get(kind, "").split(), *shlex.split(options), *map(str, places), str(folder)]
     result = CliRunner().invoke(command, words)
     if isinstance(result.exception, KernelamError):
         raise result.exception
@@ -67,6 +67,18 @@ def test_options_that_cannot_be_are_refused_before_anything_is_made(made, tmp_pa
     with pytest.raises(KernelamError, match=sentence):
         train(made, tmp_path / "model", options, kind)
     assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize("kind", ["kernel", "dnn", "ridge", "pursuit", "multilayer", "svm"])
+def test_a_model_of_another_kind_is_not_replaced(made, tmp_path, kind):
+    old = '{"kind": "combination"}'
+    for name in ("final.mdl", "model.safetensors", "model.json"):
+        (tmp_path / name).write_text(old)
+    with pytest.raises(KernelamError, match=f"^{tmp_path} has a model of kind combination, which would be lost"):
+        train(made, tmp_path, "", kind)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict.fromkeys(
+        ("final.mdl", "model.safetensors", "model.json"), old
+    )
 
 
 def test_mixed_precision_is_for_processors_that_multiply_it(made, tmp_path, monkeypatch):
