@@ -36,7 +36,7 @@ from kernelam.training.cost import peak_memory, training_flops
 from kernelam.training.examination import class_phones, examine
 from kernelam.training.metrics import evaluate
 from kernelam.training.search import Variants, search
-from kernelam.training.trainer import TrainingOptions, fit
+from kernelam.training.trainer import Diverged, TrainingOptions, fit
 
 UNFINISHED = (
     *("checkpoint*.safetensors", "search.json", "selection*.safetensors", "pretraining*.safetensors", "seconds.json"),
@@ -117,6 +117,10 @@ def train_model(given: TrainingInput, plan: Plan, options: TrainingOptions, devi
         with alone_in(given.folder) if is_first() else nullcontext():
             try:
                 _train(given, transitions, plan, options, place)
+            except Diverged:
+                if is_first():
+                    _clean(given.folder)
+                raise
             finally:
                 if is_first():
                     shutil.rmtree(given.folder / "frames", ignore_errors=True)
@@ -194,14 +198,14 @@ def _fit(setup: Setup, plan: Plan) -> tuple[GradientModel, list[dict[str, Any]]]
     seconds = setup.clock.seconds
     untrained = evaluate(model, setup.heldout, options.metric)  # not the search's: a bottleneck starts at random
     if not math.isfinite(untrained[options.metric]):
-        raise KernelamError(
+        raise Diverged(
             f"the heldout {options.metric} is not finite where training starts, pre-training has diverged:"
             f" try lower {options.gentler}"
         )
     first = {"epoch": 0, "search": found.trials, "prepared": prepared, **untrained, "seconds": seconds}
     epochs = fit(model, setup.train, setup.heldout, options, best["rate"], first, *place)
     if not any(row["kept"] for row in epochs[1:]):
-        raise KernelamError(
+        raise Diverged(
             f"every epoch ended with a heldout {options.metric} above that of the untrained model:"
             f" try lower {options.gentler}"
         )

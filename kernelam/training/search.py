@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kernelam import records
-from kernelam.errors import KernelamError
 from kernelam.frames.batches import Batches
 from kernelam.models.posterior import GradientModel
 from kernelam.progress import say, warn
 from kernelam.ranks import current, is_first
 from kernelam.training.checkpoint import Clock
 from kernelam.training.metrics import evaluate
-from kernelam.training.trainer import TrainingOptions, describe, jsonable, one_pass, optimiser_of
+from kernelam.training.trainer import Diverged, TrainingOptions, describe, jsonable, one_pass, optimiser_of
 
 Build = Callable[[float], GradientModel]
 
@@ -123,7 +122,7 @@ def _check(found: Found, options: TrainingOptions) -> None:
     if best is None or not best < untrained:
         rates = ", ".join(f"{rate:g}" for rate in options.rates)
         l2s = f" with l2 {', '.join(f'{l2:g}' for l2 in options.l2s)}" if any(options.l2s) else ""
-        raise KernelamError(
+        raise Diverged(
             f"no learning rate of {rates}{l2s} lowered the heldout {options.metric} of the untrained model,"
             f" {untrained:.3f}: try {'higher --rates' if best == untrained else f'lower {options.gentler}'}"
         )

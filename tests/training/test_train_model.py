@@ -225,6 +225,7 @@ def test_inputs_may_share_one_scale(made, tmp_path):
 def test_what_diverges_says_which_options_to_lower(made, tmp_path, options, sentence):
     with pytest.raises(KernelamError, match=sentence):
         train(made, tmp_path / "model", options, "dnn")
+    assert not list((tmp_path / "model").iterdir())  # which would only be resumed to fail again
 
 
 def dying(made: Path, folder: Path, options: str, last: int) -> None:
