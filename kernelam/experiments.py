@@ -12,7 +12,7 @@ from typing import Any
 
 from kernelam.current import run_once
 from kernelam.errors import KernelamError
-from kernelam.files import replacing
+from kernelam.files import alone_in, replacing
 from kernelam.kaldi.tables import read_table
 from kernelam.records import read_record
 
@@ -75,15 +75,18 @@ class Experiments:
                 raise KernelamError(f"there is no {place}, which the cells of {self.folder} read")
 
     def run_cell(self, cell: Cell) -> None:
-        """Train, decode and score, unless it is done and current; its mark stands while nothing of it is made again."""
-        cell.folder.mkdir(parents=True, exist_ok=True)
-        try:
-            self._run_steps(cell)
-        except BaseException:
-            (cell.folder / DONE).unlink(missing_ok=True)
-            raise
-        with replacing(cell.folder / DONE, "w") as stream:
-            stream.write(self.commands(cell))
+        """Train, decode and score, unless it is done and current; its mark stands while nothing of it is made again.
+
+        What it holds against others is the folder of its logs: that of the model is held by training itself.
+        """
+        with alone_in(cell.folder / "log"):
+            try:
+                self._run_steps(cell)
+            except BaseException:
+                (cell.folder / DONE).unlink(missing_ok=True)
+                raise
+            with replacing(cell.folder / DONE, "w") as stream:
+                stream.write(self.commands(cell))
 
     def _run_steps(self, cell: Cell) -> None:
         needed_cells = [other for other in self.cells if other.name in cell.needs]

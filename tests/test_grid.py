@@ -231,6 +231,28 @@ def test_a_run_that_was_killed_goes_on(work):
     assert steps == [("train", True), ("decode_cv", True), ("decode_test", True)]
 
 
+@pytest.mark.parametrize(
+    ("words", "held"), [(["--cell", "1"], "exp/grid/gaussian_plain/log"), (["--cmd", " ".join(RUNNER)], "exp/grid")]
+)
+def test_the_second_of_two_runs_waits_for_the_first(work, words, held, monkeypatch):
+    monkeypatch.setenv("PATH", f"{BIN}:{os.environ['PATH']}")
+    Path("wait").write_text("--kernel gaussian")
+    command = [str(BIN / "kernelam"), "grid", "--set", "corpus=c", "grid.toml", *words]
+    runs = []
+    for _ in range(2):
+        runs.append(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
+        for _ in range(300):
+            if Path("waiting").exists():
+                break
+            time.sleep(0.1)
+    assert runs[1].stderr is not None
+    assert runs[1].stderr.readline() == f"another process is at work in {held}: waiting for it to end\n"
+    Path("wait").unlink()
+    for run in runs:
+        run.communicate()
+    assert calls() == sorted(set(calls()), key=calls().index)
+
+
 def test_work_that_was_done_again_counts_once(work):
     cell = work.cells[0]
     work.run_cell(cell)

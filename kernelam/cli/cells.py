@@ -10,6 +10,7 @@ import click
 from kernelam.cli.values import PATH, POSITIVE
 from kernelam.errors import KernelamError
 from kernelam.experiments import Experiments
+from kernelam.files import alone_in
 
 
 def running(function: Callable[..., None]) -> Callable[..., None]:
@@ -50,6 +51,7 @@ def run_cells(
         raise KernelamError(f"--cmd {cmd} is no command: {error}") from None
     if not runner:
         raise KernelamError("--cmd is empty: name what runs jobs, such as run_local.sh")
+    click.get_current_context().with_resource(alone_in(experiments.folder))  # until what came of them is reported
     settings = [word for item in given for word in ("--set", item)]
     experiments.run(runner, ["kernelam", *command, *settings, str(path), "--cell"])
     return True
