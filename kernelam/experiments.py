@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import subprocess
 import time
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from kernelam.records import read_record
 DONE = "cell.done"  # in the folder of a cell that came to its end: what it was
 WORK = "cell.json"  # when its steps began and ended
 MODEL = ("model.safetensors", "ali_train_pdf.counts", "final.mdl", "model.json")
+SENTENCE = r"(kernelam[a-z -]*|\S+\.(sh|pl)): "  # of an error, how it begins
 TABLES = ("feats.scp", "cmvn.scp", "utt2spk")
 
 
@@ -161,6 +163,16 @@ class Experiments:
                 text = log.read_text(errors="replace").splitlines() if log.exists() else ["it was never begun"]
                 found[cell.name] = [line for line in text if line.strip() and not line.startswith("#")][-lines:]
         return found
+
+
+def cause(lines: Sequence[str]) -> str:
+    """Why a cell failed, by the end of its log: the sentence of the script that did, if it said one."""
+    match lines:
+        case [*_, said, last] if re.search(r" failed with status \d+$", last) and re.match(SENTENCE, said):
+            return said
+        case [*_, last]:
+            return last
+    return "its log is empty"
 
 
 def _tables(data: Path, *more: str) -> list[Path]:

@@ -9,7 +9,7 @@ import click
 
 from kernelam.cli.values import PATH, POSITIVE
 from kernelam.errors import KernelamError
-from kernelam.experiments import Experiments
+from kernelam.experiments import Experiments, cause
 from kernelam.files import alone_in
 
 
@@ -60,6 +60,6 @@ def run_cells(
 def tell(failures: Mapping[str, list[str]]) -> None:
     """Say which cells failed; then so did the command."""
     for name, lines in failures.items():
-        click.echo(f"{name} failed: {lines[-1] if lines else 'its log is empty'}", err=True)
+        click.echo(f"{name} failed: {cause(lines)}", err=True)
     if failures:
         sys.exit(1)
