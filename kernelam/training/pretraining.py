@@ -66,7 +66,7 @@ def _search(network: Network, setup: Setup) -> list[dict[str, Any]]:
     def build(dropout: float) -> Dnn:
         return _network(replace(network, layers=1, dropout=dropout), setup, {})
 
-    place = (setup.folder, f"{setup.fingerprint} pretraining", setup.clock)
+    place = (setup.folder, f"{setup.fingerprint} pretraining", setup.clock, "pre-training")
     found = search(build, Variants("dropout", (network.dropout,)), setup.train, setup.heldout, setup.options, *place)
     return found.trials
 

@@ -50,8 +50,11 @@ def search(
     folder: Path,
     fingerprint: str,
     clock: Clock,
+    purpose: str = "",
 ) -> Found:
     """Try each of the `variants` with each l2, momentum and rate, if there is anything to choose.
+
+    `purpose` is what it is for, where that is not the model itself.
 
     `folder`/search.json holds what is known so far: a search that was killed goes on from there.
     """
@@ -75,7 +78,7 @@ def search(
             clock.keep()
     found.trials.sort(key=lambda row: math.inf if row[options.metric] is None else row[options.metric])
     _check(found, options)
-    _tell_edges(found.trials[0], axes)
+    _tell_edges(found.trials[0], axes, purpose and f" of {purpose}")
     return found
 
 
@@ -128,10 +131,10 @@ def _check(found: Found, options: TrainingOptions) -> None:
         )
 
 
-def _tell_edges(best: dict[str, Any], axes: dict[str, Sequence[float]]) -> None:
+def _tell_edges(best: dict[str, Any], axes: dict[str, Sequence[float]], of: str) -> None:
     for name, tried in axes.items():
         inner = best[name] == 0.0  # there is nothing below
         if len(tried) > 1 and not inner and best[name] in (ends := (min(tried), max(tried))):
             side = "lower" if best[name] == ends[0] else "higher"
             what, option = ("learning rate", "--rates") if name == "rate" else (name, f"--{name}")
-            warn(f"the best {what}, {best[name]:g}, is at the edge of those tried: {side} {option} may do better")
+            warn(f"the best {what}{of}, {best[name]:g}, is at the edge of those tried: {side} {option} may do better")

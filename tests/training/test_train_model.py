@@ -228,6 +228,15 @@ def test_what_diverges_says_which_options_to_lower(made, tmp_path, options, sent
     assert not list((tmp_path / "model").iterdir())  # which would only be resumed to fail again
 
 
+def test_a_rate_at_the_edge_is_told_with_what_it_is_of(made, tmp_path):
+    said = train(made, tmp_path / "model", "--layers 2 --rates '1e-5 1e-4'", "dnn")
+    warnings = [line for line in said.splitlines() if line.startswith("warning: the best learning rate")]
+    assert [line.partition(", ")[0].removeprefix("warning: ") for line in warnings] == [
+        "the best learning rate of pre-training",
+        "the best learning rate",
+    ]
+
+
 def dying(made: Path, folder: Path, options: str, last: int) -> None:
     """Train, as a process that is killed when it is about to move its file number `last` into its place."""
     left = [last]
