@@ -125,7 +125,8 @@ GRIDS = [path for path in sorted(BIN.parents[1].glob("egs/*/s5/conf/*.toml")) if
 
 @pytest.mark.parametrize("path", GRIDS, ids=lambda path: path.stem)
 def test_declarations_of_the_recipes_are_sound(path):
-    grid = Grid.read(path, {"corpus": "/corpus", "precision": "single", "task": "digits"})
+    variables = {"corpus": "/corpus", "precision": "single", "task": "digits"}
+    grid = Grid.read(path, {name: variables[name] for name in variables if f"{{{name}}}" in path.read_text()})
     assert len(grid.cells) >= 3
     assert all((path.parents[1] / words[0]).exists() for words in (grid.cells[0].train, grid.decode))
 
@@ -156,6 +157,11 @@ def test_a_mistake_is_a_sentence(declared, old):
         Grid.read(declared(text), {"corpus": "c"})
     with pytest.raises(KernelamError, match=r"cannot read none\.toml"):
         Grid.read(Path("none.toml"), {})
+
+
+def test_a_variable_that_the_declaration_does_not_have_is_a_sentence(declared):
+    with pytest.raises(KernelamError, match=r"^grid.toml has no variable \{foo\}: leave out --set foo=…$"):
+        Grid.read(declared(), {"corpus": "c", "foo": "1"})
 
 
 TRAIN = """#!/bin/bash

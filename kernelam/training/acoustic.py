@@ -312,6 +312,8 @@ def fingerprint_of(told: dict[str, Any]) -> str:
 
 def pack_sets(given: TrainingInput, transitions: TransitionModel) -> tuple[list[FrameStore], Inputs]:
     """The frame stores of the training and the heldout set, in DIR/frames, and how models take them."""
+    if given.data.resolve() == given.heldout_data.resolve():
+        warn(f"{given.heldout_data} is the training data and the heldout data: what it chooses may only fit best")
     sets = {"train": (given.data, given.ali), "heldout": (given.heldout_data, given.heldout_ali)}
     train, heldout = (
         pack(data, ali, transitions, given.pipeline, given.folder / "frames" / name)

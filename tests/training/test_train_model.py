@@ -60,6 +60,8 @@ def train(made: Path, folder: Path, options: str, kind: str = "kernel") -> str:
         ("kernel", "--selection '5 5'", "does not increase"),
         ("dnn", "--pretraining rbm", "is for sigmoid units"),
         ("dnn", "--optimiser adamw --momentum '0 0.9'", "--momentum is that of sgd"),
+        ("dnn", "--pretraining none --rbm-epochs 3", "--rbm-epochs is that of --pretraining rbm, not of none"),
+        ("dnn", "--rbm-epochs 3", "--rbm-epochs is that of --pretraining rbm, not of discriminative"),
         ("dnn", "--bottleneck 6", "no narrower than 6 classes and 8 units"),
     ],
 )
@@ -235,6 +237,10 @@ def test_a_rate_at_the_edge_is_told_with_what_it_is_of(made, tmp_path):
         "the best learning rate of pre-training",
         "the best learning rate",
     ]
+
+
+def test_training_data_as_heldout_data_are_warned_of(made, tmp_path):
+    assert f"warning: {made}/data is the training data and the heldout data" in train(made, tmp_path / "model", "")
 
 
 def dying(made: Path, folder: Path, options: str, last: int) -> None:
