@@ -25,12 +25,16 @@ class Declaration:
     @classmethod
     def read(cls, path: Path, variables: Mapping[str, str]) -> "Declaration":
         try:
-            with open(path, "rb") as stream:
-                return cls(path, tomllib.load(stream), variables)
+            text = path.read_bytes().decode()
+            given = tomllib.loads(text)
         except OSError as error:
             raise KernelamError(f"cannot read {path}: {error.strerror}") from error
         except (ValueError, RecursionError) as error:  # of which a TOMLDecodeError is one
             raise KernelamError(f"{path} is not TOML: {error}") from error
+        for name in variables:
+            if f"{{{name}}}" not in text:
+                raise KernelamError(f"{path} has no variable {{{name}}}: leave out --set {name}=…")
+        return cls(path, given, variables)
 
     def check(self, needed: Set[str], optional: Set[str] = frozenset()) -> None:
         """Every key there, none that means nothing; the texts and the data that all declarations have are such."""

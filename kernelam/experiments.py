@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import subprocess
 import time
 from collections.abc import Sequence
@@ -12,13 +13,14 @@ from typing import Any
 
 from kernelam.current import run_once
 from kernelam.errors import KernelamError
-from kernelam.files import replacing
+from kernelam.files import alone_in, replacing
 from kernelam.kaldi.tables import read_table
 from kernelam.records import read_record
 
 DONE = "cell.done"  # in the folder of a cell that came to its end: what it was
 WORK = "cell.json"  # when its steps began and ended
 MODEL = ("model.safetensors", "ali_train_pdf.counts", "final.mdl", "model.json")
+SENTENCE = r"(kernelam[a-z -]*|\S+\.(sh|pl)): "  # of an error, how it begins
 TABLES = ("feats.scp", "cmvn.scp", "utt2spk")
 
 
@@ -75,15 +77,18 @@ class Experiments:
                 raise KernelamError(f"there is no {place}, which the cells of {self.folder} read")
 
     def run_cell(self, cell: Cell) -> None:
-        """Train, decode and score, unless it is done and current; its mark stands while nothing of it is made again."""
-        cell.folder.mkdir(parents=True, exist_ok=True)
-        try:
-            self._run_steps(cell)
-        except BaseException:
-            (cell.folder / DONE).unlink(missing_ok=True)
-            raise
-        with replacing(cell.folder / DONE, "w") as stream:
-            stream.write(self.commands(cell))
+        """Train, decode and score, unless it is done and current; its mark stands while nothing of it is made again.
+
+        What it holds against others is the folder of its logs: that of the model is held by training itself.
+        """
+        with alone_in(cell.folder / "log"):
+            try:
+                self._run_steps(cell)
+            except BaseException:
+                (cell.folder / DONE).unlink(missing_ok=True)
+                raise
+            with replacing(cell.folder / DONE, "w") as stream:
+                stream.write(self.commands(cell))
 
     def _run_steps(self, cell: Cell) -> None:
         needed_cells = [other for other in self.cells if other.name in cell.needs]
@@ -158,6 +163,16 @@ class Experiments:
                 text = log.read_text(errors="replace").splitlines() if log.exists() else ["it was never begun"]
                 found[cell.name] = [line for line in text if line.strip() and not line.startswith("#")][-lines:]
         return found
+
+
+def cause(lines: Sequence[str]) -> str:
+    """Why a cell failed, by the end of its log: the sentence of the script that did, if it said one."""
+    match lines:
+        case [*_, said, last] if re.search(r" failed with status \d+$", last) and re.match(SENTENCE, said):
+            return said
+        case [*_, last]:
+            return last
+    return "its log is empty"
 
 
 def _tables(data: Path, *more: str) -> list[Path]:

@@ -24,4 +24,4 @@ usage 6
 descend dnn --layers "$layers" --width "$width" --activation "$activation" --bottleneck "$bottleneck" \
     --normalise "$normalise" --dropout "$dropout" --pretraining "$pretraining" --rbm-epochs "$rbm_epochs" \
     --optimiser "$optimiser" --momentum "$momentum"
-echo "$0: the model is in ${args[5]}" >&2
+end_training

@@ -34,4 +34,4 @@ if ((blocks > 1)); then
         "${args[1]}" "${args[2]}" "${args[4]}" "${parts[@]}" "${args[5]}"
     warnings "${args[5]}/log/join.log"
 fi
-echo "$0: the model is in ${args[5]}" >&2
+end_training

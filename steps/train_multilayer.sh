@@ -21,4 +21,4 @@ usage 6
 train multilayer --kernel "$kernel" --layers "$layers" --bandwidth "$bandwidth" --examples "$examples" \
     --pca-examples "$pca_examples" --components "$components" --targets "$targets" \
     --layers-of "$layers_of"
-echo "$0: the model is in $dir" >&2
+end_training

@@ -20,4 +20,4 @@ parse_options "$@"
 usage 6
 train pursuit --kernel "$kernel" --bandwidth "$bandwidth" --penalty "$penalty" --basis "$basis" --first "$first" \
     --added "$added" --method "$method" --priors "$priors"
-echo "$0: the model is in $dir" >&2
+end_training

@@ -30,4 +30,4 @@ awk '/^warning: | systems: /' "$dir/log/prepare.log" >&2  # and what it will tak
 $cmd JOB=1:"$nj" "$dir/log/sums.JOB.log" "${train[@]}" --part sums --job JOB --jobs "$nj" "${args[@]}"
 $cmd --num-threads "$num_threads" "$dir/log/train.log" "${train[@]}" "${args[@]}"
 awk '/^ridge .* systems in /' "$dir/log/train.log" >&2
-echo "$0: the model is in $dir" >&2
+end_training

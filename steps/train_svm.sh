@@ -14,4 +14,4 @@ penalty="0.1 1 10 100 1000"     # C times the variance in the kernel's feature s
 parse_options "$@"
 usage 6
 train svm --kernel "$kernel" --bandwidth "$bandwidth" --penalty "$penalty"
-echo "$0: the model is in $dir" >&2
+end_training

@@ -125,7 +125,8 @@ GRIDS = [path for path in sorted(BIN.parents[1].glob("egs/*/s5/conf/*.toml")) if
 
 @pytest.mark.parametrize("path", GRIDS, ids=lambda path: path.stem)
 def test_declarations_of_the_recipes_are_sound(path):
-    grid = Grid.read(path, {"corpus": "/corpus", "precision": "single", "task": "digits"})
+    variables = {"corpus": "/corpus", "precision": "single", "task": "digits"}
+    grid = Grid.read(path, {name: variables[name] for name in variables if f"{{{name}}}" in path.read_text()})
     assert len(grid.cells) >= 3
     assert all((path.parents[1] / words[0]).exists() for words in (grid.cells[0].train, grid.decode))
 
@@ -156,6 +157,11 @@ def test_a_mistake_is_a_sentence(declared, old):
         Grid.read(declared(text), {"corpus": "c"})
     with pytest.raises(KernelamError, match=r"cannot read none\.toml"):
         Grid.read(Path("none.toml"), {})
+
+
+def test_a_variable_that_the_declaration_does_not_have_is_a_sentence(declared):
+    with pytest.raises(KernelamError, match=r"^grid.toml has no variable \{foo\}: leave out --set foo=…$"):
+        Grid.read(declared(), {"corpus": "c", "foo": "1"})
 
 
 TRAIN = """#!/bin/bash
@@ -229,6 +235,28 @@ def test_a_run_that_was_killed_goes_on(work):
     assert len(calls()) == 1 + 4 * 3
     steps = [(step.step, step.end >= step.start) for step in work.work(work.cells[0])]
     assert steps == [("train", True), ("decode_cv", True), ("decode_test", True)]
+
+
+@pytest.mark.parametrize(
+    ("words", "held"), [(["--cell", "1"], "exp/grid/gaussian_plain/log"), (["--cmd", " ".join(RUNNER)], "exp/grid")]
+)
+def test_the_second_of_two_runs_waits_for_the_first(work, words, held, monkeypatch):
+    monkeypatch.setenv("PATH", f"{BIN}:{os.environ['PATH']}")
+    Path("wait").write_text("--kernel gaussian")
+    command = [str(BIN / "kernelam"), "grid", "--set", "corpus=c", "grid.toml", *words]
+    runs = []
+    for _ in range(2):
+        runs.append(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
+        for _ in range(300):
+            if Path("waiting").exists():
+                break
+            time.sleep(0.1)
+    assert runs[1].stderr is not None
+    assert runs[1].stderr.readline() == f"another process is at work in {held}: waiting for it to end\n"
+    Path("wait").unlink()
+    for run in runs:
+        run.communicate()
+    assert calls() == sorted(set(calls()), key=calls().index)
 
 
 def test_work_that_was_done_again_counts_once(work):

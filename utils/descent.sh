@@ -4,8 +4,8 @@
 
 search_frames=100000            # frames that each learning rate is tried on; few favour high rates
 schedule=decay                  # rate falls to zero; average: weights of the last epoch averaged; halving: papers' rule
-max_epochs=0                    # training ends here at the latest; 0: 20 with halving, 4 otherwise
-max_halvings=6                  # or with this many halvings of the learning rate
+max_epochs=0                    # 0: 20 with halving; 4 otherwise, where those that diverge are done again at half the rate
+max_halvings=6                  # of the learning rate; with these training ends too
 metric=ce                       # chooses the rate on heldout frames, and halves it: ce, erll[:β], capped[:λ], top-k[:κ]
 l2=0                            # half this times the squared weights joins the loss (adamw: weight decay); or several
 augment=                        # noise on the inputs: mask:p, noise:s or, of square images, deform:s by s pixels

@@ -80,6 +80,10 @@ report() {
     echo "$me: last lines of $file:" >&2
     tail -n 12 "$file" | sed 's/^/    /' >&2
     [[ -s $file ]] || echo "$me: it is empty: perhaps the disk is full" >&2
-    if grep -q '^# Ended (code 137)' "$file"; then echo "$me: it was killed, perhaps for want of memory" >&2; fi
+    if grep -q '^# Ended (code 137)' "$file"; then
+        echo "$me: it was killed, perhaps for want of memory" >&2
+    else  # the sentence of its error, if it has one
+        grep -v '^#' "$file" | tail -n 1 | grep -E '^(kernelam[a-z -]*|[^ ]+\.sh): ' >&2 || true
+    fi
     exit 1
 }

@@ -17,10 +17,14 @@ begin_training() {  # begin_training: the arguments are what they should be; set
         "${args[3]}/final.mdl" "${args[3]}/tree" "${args[4]}/final.mdl"
     dir=${args[5]}
     mkdir -p "$dir/log"
-    keep_feature_opts "${args[0]}" "$dir"
     ((num_threads > 0)) || num_threads=$(cores)
     inputs=(--feat-type "$feat_type" --cmvn-opts "$cmvn_opts" --delta-order "$delta_order" --splice "$splice"
         --scaling "$scaling" --seed "$seed" --device "$device")
+}
+
+end_training() {  # end_training: the model is there, with how its features were made; one that fails changes neither
+    keep_feature_opts "${args[0]}" "$dir"
+    echo "$0: the model is in $dir" >&2
 }
 
 train() {  # train KIND OPTIONS…: kernelam train with these options and the shared ones, on the script's arguments

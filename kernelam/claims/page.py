@@ -12,7 +12,7 @@ from kernelam.claims.outcomes import Evidence, read_outcome
 from kernelam.claims.papers import CLAIMS, Finding, Form, Part, find
 from kernelam.claims.study import Study
 from kernelam.errors import KernelamError
-from kernelam.experiments import Cell, Work
+from kernelam.experiments import Cell, Work, cause
 from kernelam.files import write_texts
 from kernelam.models.description import describe
 from kernelam.report.experiments import Run
@@ -61,7 +61,7 @@ def read_findings(study: Study, made: Mapping[str, str], kept: Mapping[str, Kept
             cells[cell.name] = kept[cell.name]
     if not cells:
         name, lines = next(iter(failures.items()))
-        raise KernelamError(f"all {len(failures)} cells failed, {name} with: {lines[-1] if lines else 'an empty log'}")
+        raise KernelamError(f"all {len(failures)} cells failed, {name} with: {cause(lines)}")
     seen = {json.dumps(cell.data): name for name, cell in cells.items() if cell.data is not None}
     if len(seen) > 1:
         one, other, *_ = seen.values()

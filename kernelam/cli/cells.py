@@ -9,7 +9,8 @@ import click
 
 from kernelam.cli.values import PATH, POSITIVE
 from kernelam.errors import KernelamError
-from kernelam.experiments import Experiments
+from kernelam.experiments import Experiments, cause
+from kernelam.files import alone_in
 
 
 def running(function: Callable[..., None]) -> Callable[..., None]:
@@ -50,6 +51,7 @@ def run_cells(
         raise KernelamError(f"--cmd {cmd} is no command: {error}") from None
     if not runner:
         raise KernelamError("--cmd is empty: name what runs jobs, such as run_local.sh")
+    click.get_current_context().with_resource(alone_in(experiments.folder))  # until what came of them is reported
     settings = [word for item in given for word in ("--set", item)]
     experiments.run(runner, ["kernelam", *command, *settings, str(path), "--cell"])
     return True
@@ -58,6 +60,6 @@ def run_cells(
 def tell(failures: Mapping[str, list[str]]) -> None:
     """Say which cells failed; then so did the command."""
     for name, lines in failures.items():
-        click.echo(f"{name} failed: {lines[-1] if lines else 'its log is empty'}", err=True)
+        click.echo(f"{name} failed: {cause(lines)}", err=True)
     if failures:
         sys.exit(1)

@@ -68,13 +68,14 @@ def _recipe(root: Path, script: Path) -> Recipe:
     name = script.parent.parent.name
     head = [line.removeprefix("# ") for line in script.read_text().splitlines() if line.startswith("# ")]
     usage = next((line for line in head if line.startswith("Usage: ./run.sh")), "")
-    command = f"egs/{name}/s5/run.sh" + (" --corpus <dir>" if "--corpus <dir>" in usage else "")
+    needed = usage.removeprefix("Usage: ./run.sh").partition("[")[0].rstrip()
+    command = f"egs/{name}/s5/run.sh{needed}"
     if _there(script.parent, "report.html") or any(script.parent.glob("*.html")):
         state = "has run"
     elif _there(script.parent, "exp"):
         state = "begun, and goes on where it stopped"
     else:
-        state = "needs its corpus" if "--corpus" in command else "can run here"
+        state = "needs its corpus" if "--corpus" in needed else "can run here"
     tried = f"local/{name}/make_lookalike.sh corpus && egs/{name}/s5/run.sh --corpus corpus --size lookalike"
     lookalike = tried if (root / "local" / name / "make_lookalike.sh").exists() else ""
     return Recipe(name, head[0] if head else "", command, state, lookalike)

@@ -37,7 +37,10 @@ def command(cmd: str, given: tuple[str, ...], output: Path | None, cell: int | N
     failures = grid.failures()
     if done:
         baseline = grid.folder / grid.baseline
-        baseline = baseline if baseline in done else done[0]
-        write_report(output, page, read_results(grid.title, done, baseline, grid.sets, failures))
+        remark = f"{len(failures)} of {len(grid.cells)} cells failed: {', '.join(failures)}." if failures else ""
+        if baseline not in done:
+            baseline = done[0]
+            remark += f" As {grid.baseline}, the baseline, is one of them, {baseline.name} takes its place."
+        write_report(output, page, read_results(grid.title, done, baseline, grid.sets, failures, remark=remark))
         click.echo(f"{output}, {page}: {len(done)} of {len(grid.cells)} cells")
     tell(failures)

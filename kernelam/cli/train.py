@@ -62,7 +62,12 @@ def common(function: Callable[..., None]) -> Callable[..., None]:
             default="decay",
             help="decay: the rate falls to zero; average: of the weights of the last epoch; halving: the papers' rule.",
         ),
-        click.option("--max-epochs", type=COUNT, default=0, help="0: 20 with halving, 4 otherwise."),
+        click.option(
+            "--max-epochs",
+            type=COUNT,
+            default=0,
+            help="0: 20 with halving, 4 otherwise, where an epoch that diverges is done again at half the rate.",
+        ),
         click.option("--max-halvings", type=POSITIVE, default=6, help="The halving of the rate that ends training."),
         click.option("--metric", default="ce", help="Chooses and halves the rate: ce, erll:β, capped:λ or top-k:κ."),
         click.option(

@@ -11,6 +11,8 @@ from kernelam.errors import KernelamError
 from kernelam.frontend.pipeline import Pipeline
 from kernelam.models.posterior import Inputs, PosteriorModel
 
+LARGEST = 1e6  # weight: logits times more could be beyond single precision
+
 
 class Combination(PosteriorModel):
     """p(y | x) ∝ exp(Σ_i a_i f_i(x)_y), a_i ≥ 0, with f_i the logits of the fixed member i; a_i = √α_i in the paper.
@@ -28,10 +30,10 @@ class Combination(PosteriorModel):
         super().__init__(*common)
         if len(weights) != len(members):
             raise KernelamError(f"{len(members)} models take as many weights, not {len(weights)}")
-        if not all(weight >= 0 for weight in weights) or not any(weights):
+        if not all(0 <= weight <= LARGEST for weight in weights) or not any(weights):
             raise KernelamError(
-                f"the weights {' '.join(f'{weight:g}' for weight in weights)} cannot be used: they must be at least 0,"
-                " and one of them more"
+                f"the weights {' '.join(f'{weight:g}' for weight in weights)} cannot be used: they must be from 0 to"
+                f" {LARGEST:g}, and one of them above 0"
             )
         self.members, self.weights = list(members), [float(weight) for weight in weights]
         scalings = [(member.inputs.mean, member.inputs.scale) for member in members]

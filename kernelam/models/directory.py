@@ -116,10 +116,15 @@ def load_posterior_model(folder: Path, device: str = "cpu") -> PosteriorModel:
             _check_numbers(arrays)
             _try(model)
     except DAMAGE as error:
-        raise KernelamError(f"{folder} holds no whole model: {error!r}") from None
+        raise KernelamError(f"{folder} holds no whole model: {_reason(error)}; train again") from None
     except KernelamError as error:
         raise error if str(folder) in str(error) else KernelamError(f"{folder} holds no whole model: {error}") from None
     return model
+
+
+def _reason(error: Exception) -> str:
+    """In words, of which a KeyError has but the key, and an assertion none."""
+    return f"there is no {error}" if isinstance(error, KeyError) else str(error) or "its parts do not fit together"
 
 
 def _check_numbers(arrays: dict[str, Tensor]) -> None:

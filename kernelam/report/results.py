@@ -36,6 +36,7 @@ class Results:
     sets: tuple[str, str]
     failures: Mapping[str, list[str]]
     published: Published | None = None
+    remark: str = ""  # what is told first
 
     @property
     def units(self) -> str:
@@ -87,6 +88,7 @@ def read_results(
     sets: tuple[str, str] = ("dev", "test"),
     failures: Mapping[str, list[str]] | None = None,
     published: Published | None = None,
+    remark: str = "",
 ) -> Results:
     """Runs that differ in their seed alone are one experiment; that of `baseline` is the reference. Among `folders` may
     be files of figures that an earlier report has kept; run NAME of such a FILE is FILE/NAME."""
@@ -99,7 +101,7 @@ def read_results(
         raise KernelamError(f"there are {len(found)} experiments called {baseline}: make another one the baseline")
     (reference,) = found
     _check_alike([run for runs in experiments for run in runs], sets)
-    return Results(title, experiments, reference, sets, failures or {}, published)
+    return Results(title, experiments, reference, sets, failures or {}, published, remark)
 
 
 def write_results(
@@ -122,6 +124,7 @@ def tables(results: Results) -> str:
     """The page in Markdown."""
     sections = [
         f"# {results.title}",
+        *([results.remark] if results.remark else []),
         results.errors.markdown,
         results.notes,
         "## Training",

@@ -56,8 +56,9 @@ def rate_title(results: Results) -> str:
 def conditions(results: Results) -> str:
     tuned, tested = results.sets
     items = "".join(f"<li>{escape(line)}</li>" for line in results.conditions)
+    told = f"<p><strong>{escape(results.remark)}</strong></p>" if results.remark else ""
     return (
-        f"<p>{escape(f'The weights of decoding are tuned on {tuned}; results are those of {tested}.')}</p>"
+        f"{told}<p>{escape(f'The weights of decoding are tuned on {tuned}; results are those of {tested}.')}</p>"
         f'<details class="conditions"><summary>Software and machines</summary><ul>{items}</ul></details>'
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ from kernelam.kaldi.alignment import read_alignment_dir
 from kernelam.kaldi.tables import read_symbols
 from kernelam.models import is_posterior
 from kernelam.models.base import PRIOR_FLOOR
+from kernelam.models.description import describe
 from kernelam.models.directory import STATES, is_whole, remove_model, save_model
 from kernelam.models.posterior import GradientModel, Inputs, find_device, has_bfloat16
 from kernelam.progress import progress, say, warn
@@ -35,7 +36,7 @@ from kernelam.training.cost import peak_memory, training_flops
 from kernelam.training.examination import class_phones, examine
 from kernelam.training.metrics import evaluate
 from kernelam.training.search import Variants, search
-from kernelam.training.trainer import TrainingOptions, fit
+from kernelam.training.trainer import Diverged, TrainingOptions, fit
 
 UNFINISHED = (
     *("checkpoint*.safetensors", "search.json", "selection*.safetensors", "pretraining*.safetensors", "seconds.json"),
@@ -65,6 +66,8 @@ class Setup:
 
 class Plan(Protocol):
     """A kind of model and its settings."""
+
+    kind: ClassVar[str]
 
     def check(self, options: TrainingOptions, num_classes: int) -> None:
         """Refuse what cannot be, before any work."""
@@ -106,7 +109,7 @@ def train_model(given: TrainingInput, plan: Plan, options: TrainingOptions, devi
 
     Processes of torchrun share the work: `frame_shards` of them the frames of each batch, the others the features.
     """
-    transitions = check_alignments(given)
+    transitions = check_alignments(given, plan.kind)
     with joined(device, frame_shards) as device:
         place = find_device(device)
         set_precision(options.precision, place)
@@ -114,6 +117,10 @@ def train_model(given: TrainingInput, plan: Plan, options: TrainingOptions, devi
         with alone_in(given.folder) if is_first() else nullcontext():
             try:
                 _train(given, transitions, plan, options, place)
+            except Diverged:
+                if is_first():
+                    _clean(given.folder)
+                raise
             finally:
                 if is_first():
                     shutil.rmtree(given.folder / "frames", ignore_errors=True)
@@ -191,14 +198,14 @@ def _fit(setup: Setup, plan: Plan) -> tuple[GradientModel, list[dict[str, Any]]]
     seconds = setup.clock.seconds
     untrained = evaluate(model, setup.heldout, options.metric)  # not the search's: a bottleneck starts at random
     if not math.isfinite(untrained[options.metric]):
-        raise KernelamError(
+        raise Diverged(
             f"the heldout {options.metric} is not finite where training starts, pre-training has diverged:"
             f" try lower {options.gentler}"
         )
     first = {"epoch": 0, "search": found.trials, "prepared": prepared, **untrained, "seconds": seconds}
     epochs = fit(model, setup.train, setup.heldout, options, best["rate"], first, *place)
     if not any(row["kept"] for row in epochs[1:]):
-        raise KernelamError(
+        raise Diverged(
             f"every epoch ended with a heldout {options.metric} above that of the untrained model:"
             f" try lower {options.gentler}"
         )
@@ -225,12 +232,14 @@ def _last_kept(epochs: list[dict[str, Any]]) -> dict[str, Any]:
     return next(row for row in reversed(epochs) if row.get("kept", True))
 
 
-def check_alignments(given: TrainingInput) -> TransitionModel:
-    """Everything that can disagree, before any work."""
+def check_alignments(given: TrainingInput, kind: str) -> TransitionModel:
+    """Everything that can disagree, before any work; `kind` is that of the model to come."""
     if given.folder.resolve() in (given.ali.resolve(), given.heldout_ali.resolve()):
         raise KernelamError(f"{given.folder} is an alignment directory; train into another one")
     if (given.folder / "final.mdl").exists() and not is_posterior(given.folder):
-        raise KernelamError(f"{given.folder}/final.mdl is a GMM, which would be lost; train into another directory")
+        raise KernelamError(f"{given.folder}/final.mdl is a GMM, which would be lost; name another directory")
+    if (given.folder / "model.json").exists() and (old := describe(given.folder).get("kind")) != kind:
+        raise KernelamError(f"{given.folder} has a model of kind {old}, which would be lost; name another directory")
     if (given.folder / "utt2spk").exists():
         raise KernelamError(f"{given.folder} is a data directory; train into another one")
     transitions, heldout = (TransitionModel.load(ali / "final.mdl") for ali in (given.ali, given.heldout_ali))
@@ -303,6 +312,8 @@ def fingerprint_of(told: dict[str, Any]) -> str:
 
 def pack_sets(given: TrainingInput, transitions: TransitionModel) -> tuple[list[FrameStore], Inputs]:
     """The frame stores of the training and the heldout set, in DIR/frames, and how models take them."""
+    if given.data.resolve() == given.heldout_data.resolve():
+        warn(f"{given.heldout_data} is the training data and the heldout data: what it chooses may only fit best")
     sets = {"train": (given.data, given.ali), "heldout": (given.heldout_data, given.heldout_ali)}
     train, heldout = (
         pack(data, ali, transitions, given.pipeline, given.folder / "frames" / name)

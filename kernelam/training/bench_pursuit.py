@@ -17,6 +17,7 @@ from kernelam.frames.batches import Batches
 from kernelam.kernels import Kernel
 from kernelam.memory import available, check_memory
 from kernelam.models.posterior import find_device
+from kernelam.models.pursuit import KernelExpansion
 from kernelam.progress import say
 from kernelam.training.acoustic import TrainingInput, check_alignments, pack_sets
 from kernelam.training.bench import machine, table
@@ -92,7 +93,7 @@ def pursuit_bench(samples: Samples, num_classes: int, study: Study, threads: int
 
 def study_pursuit(given: TrainingInput, study: Study, device: str, threads: int) -> dict[str, Any]:
     """The bench on frames of a training."""
-    transitions, place = check_alignments(given), find_device(device)
+    transitions, place = check_alignments(given, KernelExpansion.kind), find_device(device)
     check_differentiable(unit_kernel(study.kernel))
     before = torch.get_num_threads()
     with alone_in(given.folder):

@@ -167,9 +167,7 @@ def _check(given: CombinationInput, model: Combination, kind: str) -> Transition
     if given.folder.resolve() in [folder.resolve() for folder in given.members]:
         raise KernelamError(f"{given.folder} is one of the models; combine into another directory")
     both = (given.data, given.data, given.lang, given.ali, given.ali, given.folder)
-    transitions = check_alignments(TrainingInput(*both, model.pipeline, model.inputs.context))
-    if (given.folder / "model.json").exists() and (old := describe(given.folder).get("kind")) != kind:
-        raise KernelamError(f"{given.folder} has a model of kind {old}, which would be lost; combine into another one")
+    transitions = check_alignments(TrainingInput(*both, model.pipeline, model.inputs.context), kind)
     _compare(first, expected, given.ali, _tree(given.ali))
     check_phones(given.lang / "phones.txt", first / "phones.txt")
     model.transform_dir = given.ali if model.pipeline.fmllr else None

@@ -1,7 +1,7 @@
 """The plan of a feed-forward network."""
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from kernelam.errors import KernelamError
 from kernelam.memory import available, check_memory
@@ -13,17 +13,22 @@ from kernelam.training.pretraining import pretrain, pretrained
 from kernelam.training.search import Variants
 from kernelam.training.trainer import TrainingOptions
 
+RBM_EPOCHS = 5
+
 
 @dataclass(frozen=True)
 class DnnPlan:
+    kind: ClassVar[str] = Dnn.kind
     network: Network
     pretraining: str = ""  # discriminative or rbm
-    rbm_epochs: int = 5
+    rbm_epochs: int = RBM_EPOCHS
     dropouts: tuple[float, ...] = (0.0,)  # to choose from
 
     def check(self, options: TrainingOptions, num_classes: int) -> None:
         if self.pretraining == "rbm" and (self.network.activation != "sigmoid" or self.network.normalise):
             raise KernelamError("--pretraining rbm is for sigmoid units without normalisation")
+        if self.pretraining != "rbm" and self.rbm_epochs != RBM_EPOCHS:
+            raise KernelamError(f"--rbm-epochs is that of --pretraining rbm, not of {self.pretraining or 'none'}")
         check_bottleneck(self.network, num_classes)
 
     def _check_memory(self, setup: Setup) -> None:

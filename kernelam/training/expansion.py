@@ -48,7 +48,7 @@ class ExpansionPlan:
 def train_expansion(given: TrainingInput, plan: ExpansionPlan, device: str) -> None:
     """Check, pack frames, choose, pursue, save; a directory whose model has the same inputs and settings is left as it
     is, and what an earlier call left undone is gone on with."""
-    transitions, place = check_alignments(given), find_device(device)
+    transitions, place = check_alignments(given, KernelExpansion.kind), find_device(device)
     kernel = unit_kernel(plan.kernel)
     if plan.pursuit.method != "nystrom":
         check_differentiable(kernel)

@@ -3,7 +3,7 @@
 import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from kernelam.errors import KernelamError
 from kernelam.kernels.base import BLOCK, ColumnFeatures
@@ -23,6 +23,7 @@ from kernelam.training.trainer import TrainingOptions
 
 @dataclass(frozen=True)
 class KernelPlan:
+    kind: ClassVar[str] = KernelSoftmax.kind
     kernel: str  # an expression of kernelam.kernels.expression
     bandwidths: tuple[float, ...]  # factors on the median, to choose from
     num_features: int

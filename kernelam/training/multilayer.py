@@ -34,7 +34,7 @@ def train_multilayer(given: TrainingInput, options: LayerOptions, device: str, b
     """Check, pack frames, build layer by layer, calibrate, save; a directory whose model has the same inputs and
     settings is left as it is, and what an earlier call left undone is gone on with. The first layers may be those of a
     machine in `below` that was made in the same way, which saves time and changes nothing."""
-    transitions, place = check_alignments(given), find_device(device)
+    transitions, place = check_alignments(given, Multilayer.kind), find_device(device)
     machine = _machine(below, options, device) if below else None
     if options.layers:
         check_pca_memory(options.pca_examples, place)

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kernelam.errors import KernelamError
 from kernelam.models.dnn import Dnn, Network
 from kernelam.models.weights import glorot
 from kernelam.progress import progress, say
@@ -16,7 +15,7 @@ from kernelam.training import checkpoint
 from kernelam.training.acoustic import Setup
 from kernelam.training.rbm import Rbm
 from kernelam.training.search import Variants, search
-from kernelam.training.trainer import one_pass, optimiser_of
+from kernelam.training.trainer import Diverged, one_pass, optimiser_of
 
 Layers = dict[str, Tensor]
 FILE = "pretraining.safetensors"
@@ -41,7 +40,7 @@ def pretrain(kind: str, network: Network, setup: Setup, rbm_epochs: int) -> list
             layers = layers | _machine(network, setup, rbm_epochs, layers, number)
         if not all(bool(array.isfinite().all()) for array in layers.values()):
             advice = f"lower {options.gentler}" if shallow else "--pretraining discriminative"
-            raise KernelamError(f"pre-training diverged in layer {number} of {network.layers}: try {advice}")
+            raise Diverged(f"pre-training diverged in layer {number} of {network.layers}: try {advice}")
         told["done"] = number
         checkpoint.write(path, layers, told, setup.fingerprint)
         setup.clock.keep()
@@ -67,7 +66,7 @@ def _search(network: Network, setup: Setup) -> list[dict[str, Any]]:
     def build(dropout: float) -> Dnn:
         return _network(replace(network, layers=1, dropout=dropout), setup, {})
 
-    place = (setup.folder, f"{setup.fingerprint} pretraining", setup.clock)
+    place = (setup.folder, f"{setup.fingerprint} pretraining", setup.clock, "pre-training")
     found = search(build, Variants("dropout", (network.dropout,)), setup.train, setup.heldout, setup.options, *place)
     return found.trials
 

@@ -36,7 +36,7 @@ from kernelam.training.ridge_solvers import paired_classes, solve_pairs, solve_r
 
 def prepare_ridge(given: TrainingInput, plan: RidgePlan, device: str) -> None:
     """All that comes before the sums, so that several processes can share these (see `sum_share`)."""
-    transitions = check_alignments(given)
+    transitions = check_alignments(given, Ridge.kind)
     with alone_in(given.folder):
         if work := begin(given, transitions, plan, device):
             features_of(work)
@@ -64,7 +64,7 @@ def train_ridge(given: TrainingInput, plan: RidgePlan, device: str) -> None:
     """Check, pack frames, sum, solve, calibrate, save; a directory whose model has the same inputs and settings is left
     as it is, and what an earlier call left undone is gone on with."""
     keep_no_gaps()
-    transitions = check_alignments(given)
+    transitions = check_alignments(given, Ridge.kind)
     with alone_in(given.folder):
         if work := begin(given, transitions, plan, device):
             _finish(work)

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kernelam import records
-from kernelam.errors import KernelamError
 from kernelam.frames.batches import Batches
 from kernelam.models.posterior import GradientModel
 from kernelam.progress import say, warn
 from kernelam.ranks import current, is_first
 from kernelam.training.checkpoint import Clock
 from kernelam.training.metrics import evaluate
-from kernelam.training.trainer import TrainingOptions, describe, jsonable, one_pass, optimiser_of
+from kernelam.training.trainer import Diverged, TrainingOptions, describe, jsonable, one_pass, optimiser_of
 
 Build = Callable[[float], GradientModel]
 
@@ -51,8 +50,11 @@ def search(
     folder: Path,
     fingerprint: str,
     clock: Clock,
+    purpose: str = "",
 ) -> Found:
     """Try each of the `variants` with each l2, momentum and rate, if there is anything to choose.
+
+    `purpose` is what it is for, where that is not the model itself.
 
     `folder`/search.json holds what is known so far: a search that was killed goes on from there.
     """
@@ -76,7 +78,7 @@ def search(
             clock.keep()
     found.trials.sort(key=lambda row: math.inf if row[options.metric] is None else row[options.metric])
     _check(found, options)
-    _tell_edges(found.trials[0], axes)
+    _tell_edges(found.trials[0], axes, purpose and f" of {purpose}")
     return found
 
 
@@ -123,16 +125,16 @@ def _check(found: Found, options: TrainingOptions) -> None:
     if best is None or not best < untrained:
         rates = ", ".join(f"{rate:g}" for rate in options.rates)
         l2s = f" with l2 {', '.join(f'{l2:g}' for l2 in options.l2s)}" if any(options.l2s) else ""
-        raise KernelamError(
+        raise Diverged(
             f"no learning rate of {rates}{l2s} lowered the heldout {options.metric} of the untrained model,"
             f" {untrained:.3f}: try {'higher --rates' if best == untrained else f'lower {options.gentler}'}"
         )
 
 
-def _tell_edges(best: dict[str, Any], axes: dict[str, Sequence[float]]) -> None:
+def _tell_edges(best: dict[str, Any], axes: dict[str, Sequence[float]], of: str) -> None:
     for name, tried in axes.items():
         inner = best[name] == 0.0  # there is nothing below
         if len(tried) > 1 and not inner and best[name] in (ends := (min(tried), max(tried))):
             side = "lower" if best[name] == ends[0] else "higher"
             what, option = ("learning rate", "--rates") if name == "rate" else (name, f"--{name}")
-            warn(f"the best {what}, {best[name]:g}, is at the edge of those tried: {side} {option} may do better")
+            warn(f"the best {what}{of}, {best[name]:g}, is at the edge of those tried: {side} {option} may do better")

@@ -20,7 +20,7 @@ from kernelam.progress import say
 from kernelam.ranks import is_first
 from kernelam.training import checkpoint
 from kernelam.training.acoustic import SELECTED
-from kernelam.training.trainer import TrainingOptions, one_pass, optimiser_of
+from kernelam.training.trainer import Diverged, TrainingOptions, one_pass, optimiser_of
 
 CPU = torch.device("cpu")
 LEAST = 1e-12  # of rates: at this one weights hardly move
@@ -120,7 +120,7 @@ def _train_round(
             return rate
         rate /= 2.0
         say(f"selection {number} diverged; the rate is halved to {rate:g}")
-    raise KernelamError(f"selection {number} diverges at any rate: features or data are not finite")
+    raise Diverged(f"selection {number} diverges at any rate: features or data are not finite")
 
 
 def _write_story(path: Path, features: ColumnFeatures, kept: list[Tensor], dim: int) -> None:

@@ -25,7 +25,7 @@ from kernelam.training.svm import SvmOptions, check_gram, train_svm
 def train_svm_model(given: TrainingInput, options: SvmOptions, device: str) -> None:
     """Check, pack frames, choose on heldout frames, train on these too, save; a directory whose model has the same
     inputs and settings is left as it is."""
-    transitions, place = check_alignments(given), find_device(device)
+    transitions, place = check_alignments(given, Svm.kind), find_device(device)
     with alone_in(given.folder):
         try:
             _train(given, transitions, options, place)

@@ -27,6 +27,10 @@ EPOCHS = {"decay": 4, "average": 4, "halving": 20}
 SCHEDULES: dict[str, type[Halving | Decay]] = {"decay": Decay, "average": Average, "halving": Halving}
 
 
+class Diverged(KernelamError):
+    """Training has come to nothing, and would again: what it kept to be resumed from is of no use."""
+
+
 @dataclass(frozen=True)
 class TrainingOptions:
     rates: tuple[float, ...]  # learning rates to choose from on heldout frames

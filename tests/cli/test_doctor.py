@@ -61,6 +61,14 @@ def test_what_to_run_next(tmp_path: Path) -> None:
     assert ahead() == "all recipes have run here"
 
 
+def test_recipes_need_what_they_refuse_to_run_without(root: Path) -> None:
+    for recipe in doctor._recipes(root):
+        script = root / f"egs/{recipe.name}/s5/run.sh"
+        refuses = "\n[[ -n $corpus ]] || die" in script.read_text()
+        assert ("--corpus <dir" in recipe.command) == refuses, recipe
+        assert (recipe.state == "can run here") <= (not refuses), recipe
+
+
 def test_a_missing_package_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "required", lambda: ["numpy>=2.0", "no-such-package>=1"])
     monkeypatch.setattr(doctor, "_torch", lambda: "not asked")

@@ -111,7 +111,7 @@ def test_a_combination_without_one_of_its_arrays_is_a_sentence(tmp_path):
     arrays = model.arrays()
     model.arrays = lambda: {name: array for name, array in arrays.items() if name != "1.input.mean"}
     save_model(tmp_path, model, {})
-    with pytest.raises(KernelamError, match=f"{tmp_path} holds no whole model"):
+    with pytest.raises(KernelamError, match=f"{tmp_path} holds no whole model: there is no 'input.mean'; train again"):
         load_model(tmp_path)
 
 

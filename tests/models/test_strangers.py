@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import resource
 import struct
 from collections.abc import Callable
@@ -96,8 +97,9 @@ def nested(depth: int) -> dict[str, Any]:
 @pytest.mark.parametrize("name", CHANGES)
 def test_what_is_no_model_is_refused(folder: Path, name: str) -> None:
     change(folder, CHANGES[name])
-    with pytest.raises(KernelamError, match=r"exp holds no whole model: |exp/model.safetensors is damaged: "):
+    with pytest.raises(KernelamError, match=r"exp holds no whole model: |exp/model.safetensors is damaged: ") as error:
         load_model(folder)
+    assert not re.search(r"[A-Z]\w*Error|: ;", str(error.value))
     assert sorted(path.name for path in folder.parent.iterdir()) == ["exp"]
 
 

@@ -107,6 +107,16 @@ def test_failure_shows_the_first_log(run: Run, tmp_path: Path) -> None:
     assert "# Ended (code 3)" in (tmp_path / "log/x.12.log").read_text()
 
 
+@pytest.mark.parametrize(
+    "sentence", ["kernelam train dnn: option --layers takes …", "steps/score.sh: no such file a b"]
+)
+def test_failure_ends_with_the_sentence_of_the_job(run: Run, sentence: str) -> None:
+    done = run("x.log", "bash", "-c", f"echo other.sh: began; echo '{sentence}'; exit 1")
+    assert done.stderr.splitlines()[-1] == sentence
+    killed = run("x.log", "bash", "-c", f"echo '{sentence}'; echo more; kill -9 $$")
+    assert killed.stderr.splitlines()[-1] == "run_local.sh: it was killed, perhaps for want of memory"
+
+
 def test_failure_of_one(run: Run) -> None:
     done = run("x.log", "no-such-program")
     assert done.returncode == 1

@@ -335,3 +335,15 @@ def test_a_step_that_is_killed_and_called_again(toolkit: Path, run: Run, tmp_pat
     assert (tmp_path / "data/exp/lat.1.gz").read_text() == "2\n"
     assert (tmp_path / "data/exp/num_jobs").read_text() == "1\n"
     assert not (tmp_path / "data/exp/.new").exists()
+
+
+def test_a_training_that_fails_leaves_how_the_features_of_the_model_were_made(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "data/feature_opts").write_text("new\n")
+    (tmp_path / "exp").mkdir()
+    kept = tmp_path / "exp/feature_opts"
+    kept.write_text("old\n")
+    for name in ("dnn", "kernel", "multilayer", "pursuit", "ridge", "svm"):
+        assert run(f"steps/train_{name}.sh", "--cmd", "false", *["data"] * 5, "exp").returncode == 1
+        assert kept.read_text() == "old\n"
+    assert run("steps/train_dnn.sh", *["data"] * 5, "exp").returncode == 0
+    assert kept.read_text() == "new\n"

@@ -38,7 +38,7 @@ def load(data: Path, ali: Path) -> tuple[np.ndarray, np.ndarray]:
     """All frames and their labels, after every check."""
     pipeline = Pipeline.of_directory(ali)
     given = TrainingInput(data, data, Path("data/lang"), ali, ali, ali.parent / "exp", pipeline, (0, 0))
-    store = pack(data, ali, check_alignments(given), pipeline, ali.parent / "frames")
+    store = pack(data, ali, check_alignments(given, "kernel"), pipeline, ali.parent / "frames")
     assert store.labels is not None
     return np.array(store.features), np.array(store.labels)
 

@@ -39,7 +39,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def train(made: Path, folder: Path, options: str, kind: str = "kernel") -> str:
     """What training says."""
     places = [made / name for name in ("data", "data", "lang", "ali", "ali")]
-    words = [kind, *SMALL[kind].split(), *shlex.split(options), *map(str, places), str(folder)]
+    words = [kind, *SMALL.get(kind, "").split(), *shlex.split(options), *map(str, places), str(folder)]
     result = CliRunner().invoke(command, words)
     if isinstance(result.exception, KernelamError):
         raise result.exception
@@ -60,6 +60,8 @@ def train(made: Path, folder: Path, options: str, kind: str = "kernel") -> str:
         ("kernel", "--selection '5 5'", "does not increase"),
         ("dnn", "--pretraining rbm", "is for sigmoid units"),
         ("dnn", "--optimiser adamw --momentum '0 0.9'", "--momentum is that of sgd"),
+        ("dnn", "--pretraining none --rbm-epochs 3", "--rbm-epochs is that of --pretraining rbm, not of none"),
+        ("dnn", "--rbm-epochs 3", "--rbm-epochs is that of --pretraining rbm, not of discriminative"),
         ("dnn", "--bottleneck 6", "no narrower than 6 classes and 8 units"),
     ],
 )
@@ -67,6 +69,18 @@ def test_options_that_cannot_be_are_refused_before_anything_is_made(made, tmp_pa
     with pytest.raises(KernelamError, match=sentence):
         train(made, tmp_path / "model", options, kind)
     assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize("kind", ["kernel", "dnn", "ridge", "pursuit", "multilayer", "svm"])
+def test_a_model_of_another_kind_is_not_replaced(made, tmp_path, kind):
+    old = '{"kind": "combination"}'
+    for name in ("final.mdl", "model.safetensors", "model.json"):
+        (tmp_path / name).write_text(old)
+    with pytest.raises(KernelamError, match=f"^{tmp_path} has a model of kind combination, which would be lost"):
+        train(made, tmp_path, "", kind)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict.fromkeys(
+        ("final.mdl", "model.safetensors", "model.json"), old
+    )
 
 
 def test_mixed_precision_is_for_processors_that_multiply_it(made, tmp_path, monkeypatch):
@@ -213,6 +227,20 @@ def test_inputs_may_share_one_scale(made, tmp_path):
 def test_what_diverges_says_which_options_to_lower(made, tmp_path, options, sentence):
     with pytest.raises(KernelamError, match=sentence):
         train(made, tmp_path / "model", options, "dnn")
+    assert not list((tmp_path / "model").iterdir())  # which would only be resumed to fail again
+
+
+def test_a_rate_at_the_edge_is_told_with_what_it_is_of(made, tmp_path):
+    said = train(made, tmp_path / "model", "--layers 2 --rates '1e-5 1e-4'", "dnn")
+    warnings = [line for line in said.splitlines() if line.startswith("warning: the best learning rate")]
+    assert [line.partition(", ")[0].removeprefix("warning: ") for line in warnings] == [
+        "the best learning rate of pre-training",
+        "the best learning rate",
+    ]
+
+
+def test_training_data_as_heldout_data_are_warned_of(made, tmp_path):
+    assert f"warning: {made}/data is the training data and the heldout data" in train(made, tmp_path / "model", "")
 
 
 def dying(made: Path, folder: Path, options: str, last: int) -> None:
