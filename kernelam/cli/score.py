@@ -218,7 +218,7 @@ def frames(device: str, data: Path, ali: Path, models: tuple[Path, ...]) -> None
     for model in models:
         for way, result in frame_errors(model, data, ali, device).items():
             low, high = bootstrap(result).interval or (result.total.rate, result.total.rate)
-            p = f"{compare(above, result).p:.4f}" if above else ""
+            p = compare(above, result).p_text if above else ""
             rate, frames = f"{100 * result.total.rate:.2f}", f"{result.total.ref_words:,}"
             rows.append([str(model), way, frames, rate, f"{100 * low:.2f} – {100 * high:.2f}", p])
             above = result

@@ -181,7 +181,7 @@ def _errors(experiments: list[Experiment], reference: Experiment, sets: tuple[st
         words = [run.words for run in runs]
         interval = bootstrap(words).interval
         span = f"{100 * interval[0]:.2f} – {100 * interval[1]:.2f}" if interval else NONE
-        p = "" if runs is reference else f"{compare([run.words for run in reference], words).p:.4f}"
+        p = "" if runs is reference else compare([run.words for run in reference], words).p_text
         rates = [
             spread([100 * run.dev["rate"] for run in runs], ".2f"),
             spread([100 * run.test["rate"] for run in runs], ".2f", bold=True),

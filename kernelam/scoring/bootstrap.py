@@ -46,6 +46,11 @@ class Comparison:
     p: float  # two-sided
 
     @property
+    def p_text(self) -> str:
+        """As tables have it."""
+        return f"{self.p:.4f}" if self.p >= 5e-5 else "< 0.0001"
+
+    @property
     def text(self) -> str:
         difference, low, high = (f"{100 * rate:+.2f}" for rate in (self.difference, *self.interval))
         return f"%WER {difference} 95% Conf Interval [ {low}, {high} ] p {self.p:.2g}"

@@ -11,7 +11,7 @@ import scipy.stats
 
 from kernelam.errors import KernelamError
 from kernelam.scoring.alignment import ErrorCounts
-from kernelam.scoring.bootstrap import Bootstrap, bootstrap, compare
+from kernelam.scoring.bootstrap import Bootstrap, Comparison, bootstrap, compare
 from kernelam.scoring.wer import WerResult, compute_wer, read_transcripts
 
 
@@ -162,6 +162,11 @@ def test_right_or_wrong_is_tested_as_scipy_does(seed: int) -> None:
     theirs = scipy.stats.binomtest(only[0], sum(only), 0.5).pvalue
     ours = [compare(result_of(a, [1] * 4000), result_of(b, [1] * 4000)).p for a, b in ((one, two), (two, one))]
     assert ours == pytest.approx([theirs, theirs], rel=1e-9)
+
+
+def test_a_p_is_never_told_as_zero() -> None:
+    assert Comparison(0.1, (0.0, 0.2), 1e-9).p_text == "< 0.0001"
+    assert Comparison(0.1, (0.0, 0.2), 6e-5).p_text == "0.0001"
 
 
 def test_an_inserted_word_is_more_than_right_or_wrong() -> None:
