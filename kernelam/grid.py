@@ -24,7 +24,9 @@ The declaration is TOML; {name} stands for a variable given at the call or, in o
     script = "steps/combine.sh --num-threads 1"
     both = ["gaussian", "laplacian"]        # makes both_b_1 of gaussian_b_1 and laplacian_b_1
 
-A script, whose name ends in .sh, may stand in front of the options of a value instead of those of `train`.
+All but baseline and [combine] are needed. A cell is called by its values: gaussian_b_1. A script, whose name ends in
+.sh, may stand in front of the options of a value instead of those of `train`. A cell whose options name the folder of
+another one, such as exp/kernels/laplacian_b_{seed}, is run after it.
 """
 
 import itertools

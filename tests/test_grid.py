@@ -336,3 +336,8 @@ def test_a_cell_that_is_looked_at_again_stays_done(work, monkeypatch):
     with pytest.raises(KernelamError, match=r"c/ali, which \./train\.sh reads, is not there"):
         work.run_cell(cell)
     assert not work.done(cell)
+
+
+@pytest.mark.parametrize(("command", "key"), [("grid", "[axes.kernel]"), ("claims", "grid_seeds = [1]")])
+def test_help_has_the_keys_of_declarations(kernelam, command: str, key: str) -> None:
+    assert key in kernelam(command, "--help").stdout

@@ -27,6 +27,8 @@ bottleneck = "--bottleneck 64"
 
 [quick]                                 # what --quick has instead, in tables of the same names too
 seeds = [1]
+
+All but grid_seeds are needed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

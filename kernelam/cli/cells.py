@@ -3,6 +3,7 @@
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 
 import click
@@ -11,6 +12,16 @@ from kernelam.cli.values import PATH, POSITIVE
 from kernelam.errors import KernelamError
 from kernelam.experiments import Experiments, cause
 from kernelam.files import alone_in
+
+
+def telling(module: str) -> type[click.Command]:
+    """A command whose help ends with what a module tells of its declarations; it is imported only then."""
+
+    class Telling(click.Command):
+        def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+            formatter.write(f"\n{import_module(module).__doc__}")
+
+    return Telling
 
 
 def running(function: Callable[..., None]) -> Callable[..., None]:

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import click
 
-from kernelam.cli.cells import run_cells, running, tell, variables
+from kernelam.cli.cells import run_cells, running, tell, telling, variables
 from kernelam.cli.values import PATH
 from kernelam.errors import KernelamError
 
 
-@click.command()
+@click.command(cls=telling("kernelam.claims.study"))
 @running
 @click.option("--output", type=PATH, help="The page that says which claims held; CLAIMS.md or CLAIMS_quick.md.")
 @click.option("--known", type=PATH, help="Outcomes that another run wrote beside its page: their cells are not run.")

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import click
 
-from kernelam.cli.cells import run_cells, running, tell, variables
+from kernelam.cli.cells import run_cells, running, tell, telling, variables
 from kernelam.cli.values import PATH, page_beside
 
 
-@click.command()
+@click.command(cls=telling("kernelam.grid"))
 @running
 @click.option(
     "--output",

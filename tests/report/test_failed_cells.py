@@ -35,7 +35,7 @@ def test_the_report_begins_with_how_many_failed_and_who_is_the_baseline(folders,
     assert (ran.returncode, ran.stderr) == (1, "none failed: it was never begun\n")
     remark = "1 of 3 cells failed: none. As none, the baseline, is one of them, gmm takes its place."
     assert Path("RESULTS.md").read_text().splitlines()[2] == remark
-    page = Path("RESULTS.html").read_text()
+    page = Path("report.html").read_text()
     assert page.index(remark) < page.index("The weights of decoding are tuned on")
 
 
