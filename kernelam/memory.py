@@ -48,6 +48,18 @@ def _reclaimable(group: Path) -> int:
     return int(rows.get("inactive_file", 0)) + int(rows.get("active_file", 0))
 
 
+def mapped_now(folder: Path) -> int:
+    """Bytes in memory of the files below a folder that this process has mapped."""
+    total, inside = 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        words = line.split(maxsplit=5)
+        if not words[0].endswith(":"):  # a mapping, with its file in the end
+            inside = len(words) == 6 and Path(words[5]).is_relative_to(folder.resolve())
+        elif inside and words[0] == "Rss:":
+            total += 1024 * int(words[1])
+    return total
+
+
 def check_memory(needed: int, free: int, what: str, advice: str) -> None:
     """Refuse what will not fit, with both figures and what would help."""
     if needed > free:

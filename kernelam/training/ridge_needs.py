@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from kernelam.errors import KernelamError
-from kernelam.memory import available, check_memory
+from kernelam.memory import available, check_memory, mapped_now
 from kernelam.models import ridge as model
 from kernelam.progress import say
 from kernelam.training.calibration import ELEMENTS
@@ -64,10 +64,10 @@ class Task:
     solver: Solver
     ridges: int
 
-    def needs(self, device: torch.device) -> Needs:
-        """Besides what the process has already: in its largest phase, the sums of a unit, the systems of a block with
-        the answers so far, the scoring of heldout frames (both beside the answers of the best λ before), or two copies
-        of the answers as they are saved."""
+    def needs(self, device: torch.device, held: int = 0) -> Needs:
+        """Besides what the process has already, `held` bytes of mapped files left out, which are counted with the others:
+        in its largest phase, the sums of a unit, the systems of a block with the answers so far, the scoring of heldout
+        frames (both beside the answers of the best λ before), or two copies of the answers as they are saved."""
         D, parts = self.count, units(matrix_sizes(self.counts, self.scheme))
         triangle, problems = Triangle(D).size, problems_of(self.counts, self.scheme)
         several = sum(unit.of > 1 for unit in parts)
@@ -81,7 +81,7 @@ class Task:
         memory = 4 * max(sums, models + max(self._solving(), scoring), 3 * answers)
         matrices = len({unit.matrix for unit in parts})
         written = triangle * (len(parts) + (several > 0)) + answers * (self.ridges + 1)
-        used = peak_memory(device) + LIBRARIES if device.type == "cpu" else 0
+        used = peak_memory(device) - held + LIBRARIES if device.type == "cpu" else 0
         mapped = 4 * triangle * matrices + self.stores
         return Needs(4 * written + self.stores, memory + used, mapped, 4 * sums + used)
 
@@ -110,7 +110,7 @@ class Task:
 
 def check_needs(task: Task, folder: Path, device: torch.device) -> Needs:
     """Say what it takes; refuse what there is no room for."""
-    needs = task.needs(device)
+    needs = task.needs(device, mapped_now(folder))
     what = f"{task.scheme} of {int((task.counts > 0).sum())} classes with {task.count} features"
     say(f"{what}, {problems_of(task.counts, task.scheme)} systems: {needs.told()}")
     kept = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

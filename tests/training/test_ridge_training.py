@@ -20,6 +20,7 @@ from kernelam.hmm.transitions import TransitionModel
 from kernelam.hmm.tree import ContextTree
 from kernelam.kaldi.alignment import read_alignment_dir, write_alignments
 from kernelam.kaldi.ark import ArkWriter, read_ark
+from kernelam.memory import mapped_now
 from kernelam.models import load_model
 from kernelam.models.description import describe
 from kernelam.models.ridge import Ridge
@@ -270,6 +271,15 @@ def test_memory_is_that_of_the_largest_phase(monkeypatch: pytest.MonkeyPatch) ->
     assert memory(1000, 3, D, "cholesky") == memory(1000, 2, D, "cholesky")
     assert memory(1_500_000, 1, 100) > 4 * 1_500_000 * 146
     assert memory(2_000_000, 1, 100) < memory(1_500_000, 1, 100)
+
+
+def test_mapped_files_are_known_apart(tmp_path: Path) -> None:
+    """Those of other folders do not count, nor what nobody has looked at."""
+    (tmp_path / "inside").mkdir()
+    maps = [np.memmap(tmp_path / name, np.uint8, "w+", shape=(8 << 20,)) for name in ("inside/a", "inside/b", "c")]
+    assert mapped_now(tmp_path / "inside") == 0
+    maps[0][:], maps[2][:] = 1, 1
+    assert mapped_now(tmp_path / "inside") == 8 << 20
 
 
 def test_a_solver_that_does_not_converge_leaves_no_model(given: TrainingInput) -> None:
