@@ -65,7 +65,7 @@ class Task:
     ridges: int
 
     def needs(self, device: torch.device, held: int = 0) -> Needs:
-        """Besides what the process has already, `held` bytes of mapped files left out, which are counted with the others:
+        """Besides what the process has already, `held` bytes of mapped files left out, as these are counted apart:
         in its largest phase, the sums of a unit, the systems of a block with the answers so far, the scoring of heldout
         frames (both beside the answers of the best λ before), or two copies of the answers as they are saved."""
         D, parts = self.count, units(matrix_sizes(self.counts, self.scheme))
