@@ -19,8 +19,8 @@ from kernelam.training.ridge_solvers import VECTORS, Solver, largest_block, pair
 from kernelam.training.triangles import Triangle
 
 GIB = 2**30
-LIBRARIES = 80 << 20
-"""Bytes that linear algebra and compiled loops take when they are first called."""
+LIBRARIES = 88 << 20
+"""Bytes that PyTorch's optimisers, which fit the temperature, take once they are first called."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,8 @@ class Task:
     def needs(self, device: torch.device, held: int = 0) -> Needs:
         """Besides what the process has already, `held` bytes of mapped files left out, as these are counted apart:
         in its largest phase, the sums of a unit, the systems of a block with the answers so far, the scoring of heldout
-        frames (both beside the answers of the best λ before), or two copies of the answers as they are saved."""
+        frames (both beside the answers of the best λ before), or two copies of the answers as they are saved. The
+        first λ has its systems before the optimisers are loaded."""
         D, parts = self.count, units(matrix_sizes(self.counts, self.scheme))
         triangle, problems = Triangle(D).size, problems_of(self.counts, self.scheme)
         several = sum(unit.of > 1 for unit in parts)
@@ -78,10 +79,12 @@ class Task:
         fitting = 16 * min(ELEMENTS, scores or ELEMENTS)  # eight arrays in double precision
         scoring = max(scores + max(self._scoring(), fitting), self._scoring() + self._temperature())
         models = answers * min(2, self.ridges)
-        memory = 4 * max(sums, models + max(self._solving(), scoring), 3 * answers)
+        loaded = LIBRARIES if self.ridges > 1 else 0
+        solved = loaded + 4 * (models + self._solving())
+        memory = max(4 * sums, solved, LIBRARIES + 4 * max(models + scoring, 3 * answers))
         matrices = len({unit.matrix for unit in parts})
         written = triangle * (len(parts) + (several > 0)) + answers * (self.ridges + 1)
-        used = peak_memory(device) - held + LIBRARIES if device.type == "cpu" else 0
+        used = peak_memory(device) - held if device.type == "cpu" else 0
         mapped = 4 * triangle * matrices + self.stores
         return Needs(4 * written + self.stores, memory + used, mapped, 4 * sums + used)
 
@@ -92,10 +95,10 @@ class Task:
         return frames * (self.count + model.of_classes(self.scheme, classes))
 
     def _temperature(self) -> int:
-        """Numbers: inputs of the frames that it is fitted to, twice, and their scores, once and seven times in double
-        precision."""
-        frames = min(self.heldout, TEMPERATURE_FRAMES)
-        return frames * (2 * self.dim + 15 * len(paired_classes(self.counts)))
+        """Numbers: inputs of the frames that it is fitted to, twice, and their scores, twice; then these, once and
+        seven times in double precision."""
+        frames, classes = min(self.heldout, TEMPERATURE_FRAMES), len(paired_classes(self.counts))
+        return frames * max(2 * (self.dim + classes), 15 * classes)
 
     def _solving(self) -> int:
         """Numbers: the vectors of a block, or the matrices of a factor and in double precision its copies."""

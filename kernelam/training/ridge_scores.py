@@ -63,7 +63,9 @@ def calibrate_model(model: Ridge, heldout: Batches) -> float:
     x, labels = heldout.take(torch.arange(0, len(heldout), -(-len(heldout) // TEMPERATURE_FRAMES)))
     places = of_class[labels]
     told_apart = places >= 0
-    temperature, _ = fit_temperature(model.scores(x[told_apart]), places[told_apart], biased=False)
+    scores = model.scores(x[told_apart])
+    del x  # it is as large as what the fit takes
+    temperature, _ = fit_temperature(scores, places[told_apart], biased=False)
     model.calibrate(slopes, temperature)
     return temperature
 

@@ -36,7 +36,8 @@ SLACK = 1.1
 
 Method = Callable[[Product, Tensor, Tensor, Tensor, int, int], Progress]
 METHODS: dict[str, Method] = {"cg": conjugate_gradients, "gmres": gmres}
-VECTORS = {"cg": 16, "gmres": EXPECTED + 13, "cholesky": 2}  # of each pair, while it is solved
+VECTORS = {"cg": 16, "gmres": EXPECTED + 13, "cholesky": 2}
+"""Of each pair, while it is solved; of GMRES up to nine fewer, as its steps fill the room for bases or do not."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Solver:
     name: str = "gmres"  # or cg, cholesky
     tolerance: float = 1e-3  # |(A + λI)β − g| / |g|, of those that iterate
     max_iterations: int = 1000
-    memory: int = 1 << 28  # bytes of the vectors of pairs that are solved together
+    memory: int = 1 << 27  # bytes of the vectors of pairs that are solved together
 
     def __post_init__(self) -> None:
         if self.name not in VECTORS:

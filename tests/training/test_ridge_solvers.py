@@ -237,7 +237,7 @@ def test_the_matrices_of_a_block_fit_into_memory(problem, tmp_path: Path, monkey
     """Those of 147 classes with 20,000 features do not all; where memory has changed, old blocks are not taken."""
     for memory, side in ((512 << 30, 10), (24 << 30, 7), (1 << 30, 1)):
         monkeypatch.setattr(ridge_solvers, "installed", lambda memory=memory: memory)
-        assert ridge_solvers.side_of(Solver(), 20_000) == side
+        assert ridge_solvers.side_of(Solver(memory=1 << 28), 20_000) == side
         assert side == 1 or 2 * side * 4 * Triangle(20_000).size <= memory // 2
     grams, _, _ = problem
     solver = Solver(tolerance=1e-5)
