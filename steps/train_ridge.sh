@@ -29,5 +29,5 @@ $cmd "$dir/log/prepare.log" "${train[@]}" --part prepare "${args[@]}"
 awk '/^warning: | systems: /' "$dir/log/prepare.log" >&2  # and what it will take
 $cmd JOB=1:"$nj" "$dir/log/sums.JOB.log" "${train[@]}" --part sums --job JOB --jobs "$nj" "${args[@]}"
 $cmd --num-threads "$num_threads" "$dir/log/train.log" "${train[@]}" "${args[@]}"
-awk '/^ridge .* systems in /' "$dir/log/train.log" >&2
+awk '/^warning: |^ridge /' "$dir/log/train.log" >&2
 end_training

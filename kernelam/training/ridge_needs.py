@@ -91,7 +91,7 @@ class Task:
     def _scoring(self) -> int:
         """Numbers: z of a chunk of frames, and what is made of it."""
         classes = len(paired_classes(self.counts))
-        frames = min(2048, model.CHUNK_ELEMENTS // (self.count + model.of_classes(self.scheme, classes)))
+        frames = max(1, min(2048, model.CHUNK_ELEMENTS // (self.count + model.of_classes(self.scheme, classes))))
         return frames * (self.count + model.of_classes(self.scheme, classes))
 
     def _temperature(self) -> int:

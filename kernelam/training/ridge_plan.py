@@ -1,5 +1,6 @@
 """A training of a ridge model before its sums over frames: settings, checks, frames, features."""
 
+import math
 import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -40,8 +41,8 @@ class RidgePlan:
     def __post_init__(self) -> None:
         if self.scheme not in SCHEMES:
             raise KernelamError(f"no scheme is called {self.scheme}; there are {', '.join(SCHEMES)}")
-        if not self.bandwidth > 0.0:
-            raise KernelamError(f"a bandwidth must be above zero, not {self.bandwidth:g}")
+        if not 0.0 < self.bandwidth < math.inf:
+            raise KernelamError(f"a bandwidth is a number above zero, not {self.bandwidth:g}")
 
     def settings(self) -> dict[str, Any]:
         return {name: value for name, value in asdict(self).items() if name != "seed"}
