@@ -1,6 +1,7 @@
 """Ridge models from data directories: in one go, by jobs, after kills; and everything that is refused."""
 
 import json
+import math
 import multiprocessing
 import os
 import shutil
@@ -228,8 +229,10 @@ def test_what_does_not_fit_is_refused(given: TrainingInput, monkeypatch: pytest.
     )
     with pytest.raises(KernelamError, match="no scheme is called all"):
         replace(PLAN, scheme="all")
-    with pytest.raises(KernelamError, match="a bandwidth must be above zero, not 0"):
+    with pytest.raises(KernelamError, match="a bandwidth is a number above zero, not 0"):
         replace(PLAN, bandwidth=0.0)
+    with pytest.raises(KernelamError, match="a bandwidth is a number above zero, not inf"):
+        replace(PLAN, bandwidth=math.inf)
 
 
 def test_data_that_are_refused_leave_nothing(given: TrainingInput, tmp_path: Path) -> None:
