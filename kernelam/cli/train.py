@@ -325,11 +325,11 @@ OPTIONS = (
 
 
 def _choices(option: str, text: str, end: float) -> tuple[float, ...]:
-    """Numbers from 0 to below `end`."""
+    """Numbers from 0 to below `end`, each once."""
     from kernelam.cli.values import numbers
     from kernelam.errors import KernelamError
 
-    values = tuple(numbers(float, text, option))
+    values = tuple(dict.fromkeys(numbers(float, text, option)))
     if wrong := [value for value in values if not 0.0 <= value < end]:
         raise KernelamError(f"{option} is a number from 0 to below {end:g}, not {wrong[0]:g}")
     return values

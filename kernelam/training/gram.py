@@ -3,13 +3,16 @@
 One against one, there is a matrix for each class; one against the rest, the sum of these alone. Frames are taken class
 by class, in units of a fixed size, none with frames of two matrices. A unit is summed in single precision and written
 to a file of its own; a matrix is the sum of its units in their order. Which process sums which unit does not matter to
-the last bit, and one that is killed costs its unit.
+the last bit, and one that is killed costs its unit. Files are used only if their digests are those they were written
+with, and if they are of the same data and features.
 """
 
+import hashlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,9 +23,9 @@ from kernelam.files import replacing
 from kernelam.frames.batches import Batches
 from kernelam.kernels import FeatureMap
 from kernelam.memory import available
-from kernelam.models.arrays import read_arrays, write_arrays
-from kernelam.progress import progress
+from kernelam.progress import progress, say
 from kernelam.randomness import stream
+from kernelam.training import checkpoint
 from kernelam.training.triangles import Triangle
 
 UNIT = 131_072
@@ -81,22 +84,78 @@ def chunk_of(count: int) -> int:
     return max(1, min(CHUNK, CHUNK_ELEMENTS // count))
 
 
-def accumulate(todo: Sequence[Unit], train: Batches, features: FeatureMap, folder: Path) -> None:
-    """Sum the units that `folder` has not got yet."""
-    missing = [unit for unit in todo if not is_summed(unit, folder)]
+@dataclass(frozen=True)
+class Sums:
+    """A folder of sums, of the data and features that its fingerprint stands for: of each unit or matrix, the packed
+    A in NAME.f32, and g, sampled entries and a digest of A in NAME.safetensors."""
+
+    folder: Path
+    fingerprint: str
+
+    def path(self, name: str) -> Path:
+        return self.folder / f"{name}.f32"
+
+    def _about(self, name: str) -> Path:
+        return self.folder / f"{name}.safetensors"
+
+    def write(self, name: str, packed: Tensor, arrays: dict[str, Tensor], about: dict[str, Any]) -> None:
+        if not self.folder.exists():
+            raise KernelamError(f"{self.folder} was removed while sums were made: another training has taken its place")
+        data = packed.cpu().numpy()
+        checkpoint.write(self._about(name), arrays, {**about, "matrix": _digest(data)}, self.fingerprint)
+        with replacing(self.path(name)) as stream:
+            stream.write(data.data)
+
+    def described(self, name: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """All but the matrix."""
+        if (known := checkpoint.read(self._about(name), self.fingerprint)) is None:
+            raise KernelamError(f"{self._about(name)} is not there")
+        return known
+
+    def map(self, name: str, size: int) -> Tensor:
+        """The matrix, in memory only while there is room."""
+        path = self.path(name)
+        found = path.stat().st_size if path.exists() else 0
+        if found != 4 * size:
+            raise KernelamError(f"{path} has {found} bytes, but {4 * size} belong to it")
+        return torch.from_numpy(np.memmap(path, np.float32, "c", shape=(size,)))
+
+    def has(self, name: str, size: int) -> bool:
+        """Whether it is there, `size` numbers of it, as it was written."""
+        if not self.path(name).exists():
+            return False
+        try:
+            if self.described(name)[1]["matrix"] == _digest(self.map(name, size).numpy()):
+                return True
+            raise KernelamError(f"{self.path(name)} is damaged: its digest is not the one it was written with")
+        except KernelamError as error:
+            say(f"{error}: it is summed again")
+        return False
+
+    def remove(self, name: str) -> None:
+        self.path(name).unlink(missing_ok=True)
+        checkpoint.remove(self._about(name))
+
+
+def _digest(data: np.ndarray) -> str:
+    return hashlib.sha256(data.data).hexdigest()
+
+
+def accumulate(todo: Sequence[Unit], train: Batches, features: FeatureMap, sums: Sums) -> None:
+    """Sum the units that are not there yet, alone or in their matrices."""
+    size = Triangle(features.count).size
+    whole = {matrix for matrix in {unit.matrix for unit in todo} if sums.has(str(matrix), size)}
+    for unit in todo:
+        if unit.of > 1 and unit.matrix in whole:  # a run that was killed may have left it
+            sums.remove(unit.name)
+    sums.folder.mkdir(parents=True, exist_ok=True)
+    missing = [unit for unit in todo if unit.matrix not in whole and (unit.of == 1 or not sums.has(unit.name, size))]
     labels = train.labels.cpu().numpy()
     order = np.argsort(labels, kind="stable")
     for unit in progress(missing, f"sums of {features.count} features"):
         start, frames = time.monotonic(), order[unit.start : unit.stop]
-        packed, about = _sum(unit.matrix, frames, labels[frames], train, features)
-        seconds = {"seconds": time.monotonic() - start, "frames": unit.frames}
-        write_arrays(_about(folder, unit.name), about, seconds)
-        _write(folder, unit.name, packed)
-
-
-def is_summed(unit: Unit, folder: Path) -> bool:
-    """Whether its sums are there, or those of its matrix."""
-    return any(_matrix(folder, name).exists() for name in (unit.name, str(unit.matrix)))
+        packed, arrays = _sum(unit.matrix, frames, labels[frames], train, features)
+        sums.write(unit.name, packed, arrays, {"seconds": time.monotonic() - start, "frames": unit.frames})
 
 
 def _sum(
@@ -129,45 +188,34 @@ def sampled(matrix: int, count: int) -> tuple[Tensor, Tensor]:
     return rows, columns
 
 
-def _matrix(folder: Path, name: str) -> Path:
-    return folder / f"{name}.f32"
-
-
-def _about(folder: Path, name: str) -> Path:
-    return folder / f"{name}.safetensors"
-
-
-def _write(folder: Path, name: str, packed: Tensor) -> None:
-    with replacing(_matrix(folder, name)) as stream:
-        stream.write(packed.cpu().numpy().data)
-
-
-def _map(folder: Path, name: str, size: int) -> Tensor:
-    """The numbers of a file, in memory only while there is room."""
-    path = _matrix(folder, name)
-    found = path.stat().st_size if path.exists() else 0
-    if found != 4 * size:
-        raise KernelamError(f"{path} has {found} bytes, but {4 * size} belong to it; remove it and run this again")
-    return torch.from_numpy(np.memmap(path, np.float32, "c", shape=(size,)))
-
-
 class Grams:
-    """The matrices, on disk: A_i of each class that has frames, or their sum as matrix 0; and g_i in `sums`."""
+    """The matrices, on disk: A_i of each class that has frames, or their sum as matrix 0; and g_i in `g`."""
 
     def __init__(
-        self, folder: Path, count: int, counts: np.ndarray, matrices: Sequence[int], device: torch.device
+        self, sums: Sums, count: int, counts: np.ndarray, matrices: Sequence[int], device: torch.device
     ) -> None:
-        self.folder, self.counts, self.matrices, self.device = folder, counts, matrices, device
+        self.sums, self.counts, self.matrices, self.device = sums, counts, matrices, device
         self.triangle = Triangle(count)
-        self.sums = torch.zeros(len(counts), count, dtype=torch.float64)
+        self.g = torch.zeros(len(counts), count, dtype=torch.float64)
         self.seconds = self.error = 0.0
-        for matrix in matrices:
-            arrays, about = read_arrays(_about(folder, str(matrix)))
-            self.sums[arrays["classes"]] = arrays["g"]
-            self.seconds += about["seconds"]
-            self.error = max(self.error, about["error"])
         self._maps: dict[int, Tensor] = {}
         self._hold = device.type == "cpu" or self.num_bytes < available(device) // 2
+        for matrix in matrices:
+            self._open(matrix)
+
+    def _open(self, matrix: int) -> None:
+        """Take g, and check A against its sample."""
+        arrays, about = self.sums.described(str(matrix))
+        error = _error(matrix, self._map(matrix), arrays["entries"], self.triangle)
+        if not error <= BOUND:
+            of = f"class {matrix}" if len(arrays["classes"]) == 1 else "all classes"
+            raise KernelamError(
+                f"the sums over the frames of {of} in single precision are off by {error:.1e} of their size, more"
+                f" than {BOUND:g}; remove {self.sums.folder} and run this again"
+            )
+        self.g[arrays["classes"]] = arrays["g"]
+        self.seconds += about["seconds"]
+        self.error = max(self.error, error)
 
     @property
     def count(self) -> int:
@@ -177,11 +225,14 @@ class Grams:
     def num_bytes(self) -> int:
         return 4 * self.triangle.size * len(self.matrices)
 
+    def _map(self, matrix: int) -> Tensor:
+        return self.sums.map(str(matrix), self.triangle.size)
+
     def packed(self, matrix: int) -> Tensor:
         """As `triangle` has it, on the device; a GPU keeps them if it has room for all."""
         if matrix in self._maps:
             return self._maps[matrix]
-        found = _map(self.folder, str(matrix), self.triangle.size).to(self.device)
+        found = self._map(matrix).to(self.device)
         if self._hold:
             self._maps[matrix] = found
         return found
@@ -191,40 +242,27 @@ class Grams:
         return self.triangle.full(self.packed(matrix))
 
 
-def assemble(every: Sequence[Unit], count: int, counts: np.ndarray, folder: Path, device: torch.device) -> Grams:
-    """The matrices, of units that are all summed; each is checked against its sample."""
+def assemble(every: Sequence[Unit], count: int, counts: np.ndarray, sums: Sums, device: torch.device) -> Grams:
+    """The matrices, of units that `accumulate` has summed or found; each is checked against its sample."""
     parts: dict[int, list[Unit]] = {}
     for unit in every:
         parts.setdefault(unit.matrix, []).append(unit)
     for matrix, its in parts.items():
-        _finish(matrix, its, Triangle(count), folder)
-    return Grams(folder, count, counts, list(parts), device)
+        if len(its) > 1 and sums.path(its[0].name).exists():
+            _join(str(matrix), its, Triangle(count).size, sums)
+    return Grams(sums, count, counts, list(parts), device)
 
 
-def _finish(matrix: int, parts: Sequence[Unit], triangle: Triangle, folder: Path) -> None:
-    """Write the sum of the units of a matrix, check it, and remove them."""
-    name = str(matrix)
-    if _matrix(folder, name).exists() and "error" in read_arrays(_about(folder, name))[1]:
-        return
-    described = [read_arrays(_about(folder, unit.name)) for unit in parts]
-    packed = _map(folder, parts[0].name, triangle.size)
+def _join(name: str, parts: Sequence[Unit], size: int, sums: Sums) -> None:
+    """Write the sum of the units of a matrix, and remove them."""
+    described = [sums.described(unit.name) for unit in parts]
+    packed = sums.map(parts[0].name, size)
     for unit in parts[1:]:
-        packed += _map(folder, unit.name, triangle.size)
-    arrays = _add([arrays for arrays, _ in described])
-    error = _error(matrix, packed, arrays["entries"], triangle)
-    if not error <= BOUND:
-        of = f"class {matrix}" if len(arrays["classes"]) == 1 else "all classes"
-        raise KernelamError(
-            f"the sums over the frames of {of} in single precision are off by {error:.1e} of their size, more"
-            f" than {BOUND:g}; remove {folder} and run this again"
-        )
+        packed += sums.map(unit.name, size)
     about = {key: sum(told[key] for _, told in described) for key in ("seconds", "frames")}
-    write_arrays(_about(folder, name), arrays, {**about, "error": error})
-    if len(parts) > 1:
-        _write(folder, name, packed)
-        for unit in parts:
-            _matrix(folder, unit.name).unlink()
-            _about(folder, unit.name).unlink()
+    sums.write(name, packed, _add([arrays for arrays, _ in described]), about)
+    for unit in parts:
+        sums.remove(unit.name)
 
 
 def _add(parts: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:

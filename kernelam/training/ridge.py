@@ -29,7 +29,7 @@ from kernelam.training.cost import peak_memory
 from kernelam.training.examination import examine
 from kernelam.training.gram import Grams, accumulate, assemble, assign, units
 from kernelam.training.metrics import evaluate
-from kernelam.training.ridge_plan import RidgePlan, Work, begin, clean, features_of, restore
+from kernelam.training.ridge_plan import RidgePlan, Work, begin, clean, drawn_in, features_of, restore, sums_in
 from kernelam.training.ridge_scores import calibrate_model, vote_error
 from kernelam.training.ridge_solvers import paired_classes, solve_pairs, solve_rest
 
@@ -46,18 +46,19 @@ def sum_share(folder: Path, job: int, jobs: int, device: str) -> None:
     """The sums of share `job` of `jobs`, of a training into `folder` that is prepared."""
     if not 1 <= job <= jobs:
         raise KernelamError(f"there is no job {job} of {jobs}")
-    if not (folder / "sums" / "features.safetensors").exists():
+    drawn = drawn_in(folder)
+    if not drawn.exists():
         if (folder / "model.json").exists():
             say(f"{folder} holds its model already")
             return
-        raise KernelamError(f"{folder}/sums/features.safetensors is not there: no training into {folder} is prepared")
+        raise KernelamError(f"{drawn} is not there: no training into {folder} is prepared")
     place = find_device(device)
-    arrays, about = read_arrays(folder / "sums" / "features.safetensors")
+    arrays, about = read_arrays(drawn)
     inputs, _, features = restore(arrays, about, place)
     store = FrameStore(folder / "frames" / "train")
     train = Batches(store, inputs.context, inputs.mean, inputs.scale, place)
     share = assign(units(np.array(about["sizes"])), jobs)[job - 1]
-    accumulate(share, train, features, folder / "sums")
+    accumulate(share, train, features, sums_in(folder, about["fingerprint"]))
 
 
 def train_ridge(given: TrainingInput, plan: RidgePlan, device: str) -> None:
@@ -74,8 +75,8 @@ def _finish(work: Work) -> None:
     clock, given, plan = time.monotonic(), work.given, work.plan
     kernel, features = features_of(work)
     every = units(work.sizes)
-    accumulate(every, work.packed.train, features, work.folder)
-    grams = assemble(every, features.count, work.packed.counts, work.folder, work.packed.train.device)
+    accumulate(every, work.packed.train, features, work.sums)
+    grams = assemble(every, features.count, work.packed.counts, work.sums, work.packed.train.device)
     say(
         f"sums over frames in {grams.seconds:.0f} s of all jobs; the largest error of a sampled entry {grams.error:.1e}"
     )
@@ -135,7 +136,8 @@ def _try(work: Work, grams: Grams, kernel: Kernel, features: FeatureMap, ridge: 
     """The model of one λ, and how well it does on heldout frames."""
     plan, given = work.plan, work.given
     if plan.scheme == "one-vs-one":
-        solved = solve_pairs(grams, ridge, plan.solver, work.folder / f"ridge.{ridge!r}", work.fingerprint_of_sums)
+        sums = work.sums
+        solved = solve_pairs(grams, ridge, plan.solver, sums.folder / f"ridge.{ridge!r}", sums.fingerprint)
     else:
         solved = solve_rest(grams, ridge)
     classes = torch.from_numpy(paired_classes(work.packed.counts))

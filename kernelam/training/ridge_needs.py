@@ -111,13 +111,18 @@ class Task:
         return block * D * VECTORS[self.solver.name]
 
 
+def _of_before(folder: Path) -> int:
+    """Bytes of what is used again or makes room: frames, sums, and a model that is replaced."""
+    paths = [*(folder / "frames").rglob("*"), *(folder / "sums").rglob("*"), folder / "model.safetensors"]
+    return sum(path.stat().st_size for path in paths if path.is_file())
+
+
 def check_needs(task: Task, folder: Path, device: torch.device) -> Needs:
     """Say what it takes; refuse what there is no room for."""
     needs = task.needs(device, mapped_now(folder))
     what = f"{task.scheme} of {int((task.counts > 0).sum())} classes with {task.count} features"
     say(f"{what}, {problems_of(task.counts, task.scheme)} systems: {needs.told()}")
-    kept = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    free = shutil.disk_usage(folder).free + kept
+    free = shutil.disk_usage(folder).free + _of_before(folder)
     advice = "fewer --num-features or classes take less"
     if needs.disk > free:
         raise KernelamError(

@@ -21,6 +21,7 @@ from kernelam.progress import warn
 from kernelam.training import checkpoint
 from kernelam.training.acoustic import Packed, TrainingInput, fingerprint_of, pack_frames
 from kernelam.training.features import build_features, check_drawable
+from kernelam.training.gram import Sums
 from kernelam.training.ridge_needs import Needs, Task, check_needs, matrix_sizes
 from kernelam.training.ridge_solvers import FEWEST, Solver, check_ridge, paired_classes
 
@@ -67,8 +68,18 @@ class Work:
         return matrix_sizes(self.packed.counts, self.plan.scheme)
 
     @property
-    def folder(self) -> Path:
-        return self.given.folder / "sums"
+    def sums(self) -> Sums:
+        return sums_in(self.given.folder, self.fingerprint_of_sums)
+
+
+def drawn_in(folder: Path) -> Path:
+    """The features of a training into `folder`."""
+    return folder / "sums" / "features.safetensors"
+
+
+def sums_in(folder: Path, fingerprint: str) -> Sums:
+    """A folder of their own: jobs of another training that still run write elsewhere."""
+    return Sums(folder / "sums" / fingerprint[:16], fingerprint)
 
 
 def begin(given: TrainingInput, transitions: TransitionModel, plan: RidgePlan, device: str) -> Work | None:
@@ -112,10 +123,10 @@ def _check_classes(packed: Packed, plan: RidgePlan) -> None:
 
 def features_of(work: Work) -> tuple[Kernel, FeatureMap]:
     """The features, drawn and fitted once; what is left of other sums is removed."""
-    plan, path, place = work.plan, work.folder / "features.safetensors", work.packed.train.device
+    plan, path, place = work.plan, drawn_in(work.given.folder), work.packed.train.device
     known = checkpoint.read(path, work.fingerprint_of_sums)
     if known is None:
-        shutil.rmtree(work.folder, ignore_errors=True)
+        shutil.rmtree(path.parent, ignore_errors=True)
         source = (
             plan.bandwidth,
             plan.num_features,

@@ -155,7 +155,7 @@ def usual_steps(iterations: Tensor, otherwise: int) -> int:
 
 def _solve(grams: Grams, pairs: Tensor, ridge: float, solver: Solver, steps: int) -> tuple[Tensor, Tensor]:
     """β of these pairs of classes, and the iterations of each, of which `steps` are expected."""
-    b = (grams.sums[pairs[:, 0]] - grams.sums[pairs[:, 1]]).float().to(grams.device)
+    b = (grams.g[pairs[:, 0]] - grams.g[pairs[:, 1]]).float().to(grams.device)
     if solver.name == "cholesky":
         return _direct(grams, pairs, b, ridge), _no_iterations(len(pairs), solver)
     return _iterate(grams, pairs, b, ridge, solver, steps)
@@ -262,6 +262,6 @@ def solve_rest(grams: Grams, ridge: float) -> Solution:
     start = time.monotonic()
     factor = factorise(grams.full(0).double(), ridge, "all classes")
     classes = torch.from_numpy(paired_classes(grams.counts))
-    b = (2.0 * grams.sums[classes] - grams.sums.sum(dim=0)).to(grams.device)
+    b = (2.0 * grams.g[classes] - grams.g.sum(dim=0)).to(grams.device)
     beta = _substitute(factor, b.T).T.contiguous().cpu()
     return Solution(beta, torch.zeros(len(classes), 1, dtype=torch.int64), time.monotonic() - start)

@@ -1,7 +1,9 @@
 """A_i and g_i against plain products, whatever the number of jobs and however often they were killed."""
 
 import resource
+import shutil
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,7 @@ from kernelam.kernels import FeatureMap, Gaussian
 from kernelam.training import gram
 from kernelam.training.bench import QUICK, Stopwatch
 from kernelam.training.bench_gram import gram as bench
-from kernelam.training.gram import Grams, accumulate, assemble, assign, units
+from kernelam.training.gram import Grams, Sums, accumulate, assemble, assign, units
 from kernelam.training.triangles import Triangle
 
 CPU = torch.device("cpu")
@@ -45,10 +47,10 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def summed(train: Batches, features: FeatureMap, folder: Path, jobs: int = 1) -> Grams:
-    every = units(COUNTS)
+    every, sums = units(COUNTS), Sums(folder, "f")
     for share in assign(every, jobs):
-        accumulate(share, train, features, folder)
-    return assemble(every, D, COUNTS, folder, CPU)
+        accumulate(share, train, features, sums)
+    return assemble(every, D, COUNTS, sums, CPU)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -91,9 +93,9 @@ def test_sums_are_plain_products(train: Batches, features: FeatureMap, tmp_path:
     for label in (0, 2, 3, 4):
         own = z[labels == label]
         torch.testing.assert_close(grams.full(label).double(), own.T @ own, rtol=0, atol=1e-5 * COUNTS[label] / D)
-        torch.testing.assert_close(grams.sums[label], own.sum(dim=0), rtol=0, atol=1e-5)
+        torch.testing.assert_close(grams.g[label], own.sum(dim=0), rtol=0, atol=1e-5)
     assert 0 < grams.error < gram.BOUND
-    assert not grams.sums[1].any()
+    assert not grams.g[1].any()
     assert sorted(contents(tmp_path / "sums")) == ["0.f32", "2.f32", "3.f32", "4.f32"]
 
 
@@ -124,24 +126,85 @@ def test_a_kill_costs_a_unit(
     again = summed(train, features, tmp_path / "sums")
     assert calls[0] == len(units(COUNTS)) + 1
     assert contents(tmp_path / "sums") == contents(tmp_path / "whole")
-    assert torch.equal(again.sums, whole.sums)
+    assert torch.equal(again.g, whole.g)
 
 
-def test_a_wrong_sum_is_found(train: Batches, features: FeatureMap, tmp_path: Path, small: None) -> None:
-    every = units(COUNTS)
-    accumulate(every, train, features, tmp_path / "sums")
-    spoilt = np.memmap(tmp_path / "sums/3.f32", np.float32, "r+")
-    spoilt[:] += 0.001
-    spoilt.flush()
+def test_a_wrong_sum_is_found(
+    train: Batches, features: FeatureMap, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compute = gram._sum
+
+    def wrong(matrix: int, *args: object) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        packed, arrays = compute(matrix, *args)  # type: ignore[arg-type]
+        return packed + (0.001 if matrix == 3 else 0.0), arrays
+
+    monkeypatch.setattr(gram, "_sum", wrong)
     with pytest.raises(KernelamError, match=r"the sums over the frames of class 3 .* more than 1e-05"):
-        assemble(every, D, COUNTS, tmp_path / "sums", CPU)
+        summed(train, features, tmp_path / "sums")
 
 
-def test_a_file_cut_short_is_a_sentence(train: Batches, features: FeatureMap, tmp_path: Path) -> None:
-    grams = summed(train, features, tmp_path / "sums")
-    (tmp_path / "sums/3.f32").write_bytes(b"1234")
-    with pytest.raises(KernelamError, match=r"3\.f32 has 4 bytes, but \d+ belong to it"):
-        grams.full(3)
+def spoil(path: Path) -> None:
+    """One bit, in the middle."""
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "said"),
+    [
+        ("3.f32", spoil, "3.f32 is damaged: its digest is not the one it was written with: it is summed again"),
+        ("0.f32", spoil, "0.f32 is damaged: its digest is not the one it was written with: it is summed again"),
+        ("3.f32", lambda path: path.write_bytes(b"1234"), "3.f32 has 4 bytes, but 17616 belong to it: it is summed"),
+        ("3.safetensors", spoil, "3.safetensors is damaged"),
+        ("3.safetensors", lambda path: path.write_bytes(b"{"), "3.safetensors is damaged"),
+        ("3.safetensors", Path.unlink, "3.safetensors is not there: it is summed again"),
+        ("3.f32", Path.unlink, ""),
+    ],
+)
+def test_a_damaged_file_is_summed_again(
+    train: Batches,
+    features: FeatureMap,
+    tmp_path: Path,
+    small: None,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    damage: Callable[[Path], None],
+    said: str,
+) -> None:
+    """Of one unit, and of several."""
+    whole = summed(train, features, tmp_path / "whole")
+    summed(train, features, tmp_path / "sums")
+    capsys.readouterr()
+    damage(tmp_path / "sums" / name)
+    again = summed(train, features, tmp_path / "sums")
+    assert said in capsys.readouterr().err
+    assert contents(tmp_path / "sums") == contents(tmp_path / "whole")
+    assert torch.equal(again.g, whole.g)
+
+
+def test_sums_of_other_data_are_not_used(train: Batches, features: FeatureMap, tmp_path: Path) -> None:
+    summed(train, features, tmp_path / "sums")
+    other, folder = Gaussian(3.0).feature_map(18, D, 2), tmp_path / "sums"
+    accumulate(units(COUNTS), train, other, Sums(folder, "of other features"))
+    accumulate(units(COUNTS), train, other, Sums(tmp_path / "other", "of other features"))
+    assert contents(folder) == contents(tmp_path / "other")
+
+
+def test_sums_whose_folder_is_gone_end(
+    train: Batches, features: FeatureMap, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job that another training has overtaken."""
+    compute = gram._sum
+
+    def overtaken(*args: object) -> object:
+        shutil.rmtree(tmp_path / "sums")
+        return compute(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(gram, "_sum", overtaken)
+    with pytest.raises(KernelamError, match="sums was removed while sums were made: another training has taken its"):
+        summed(train, features, tmp_path / "sums")
+    assert not (tmp_path / "sums").exists()
 
 
 def test_a_full_disk_is_named(train: Batches, features: FeatureMap, tmp_path: Path) -> None:
@@ -150,7 +213,7 @@ def test_a_full_disk_is_named(train: Batches, features: FeatureMap, tmp_path: Pa
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (8192, before[1]))
         with pytest.raises(KernelamError, match=r"cannot write .*/0\.f32: File too large"):
-            accumulate(units(COUNTS), train, features, tmp_path / "sums")
+            accumulate(units(COUNTS), train, features, Sums(tmp_path / "sums", "f"))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, ignored)

@@ -13,7 +13,7 @@ from kernelam.frontend.pipeline import Pipeline
 from kernelam.kernels import Gaussian
 from kernelam.models.posterior import Inputs
 from kernelam.models.ridge import SCHEMES, Ridge
-from kernelam.training.gram import Grams, accumulate, assemble, units
+from kernelam.training.gram import Grams, Sums, accumulate, assemble, units
 from kernelam.training.ridge_needs import matrix_sizes
 from kernelam.training.ridge_scores import calibrate_model, vote_error
 from kernelam.training.ridge_solvers import Solver, solve_pairs, solve_rest
@@ -38,8 +38,9 @@ def fitted(store: FrameStore, folder: Path, device: torch.device, scheme: str, s
     kernel = Gaussian(3.0)
     features = kernel.feature_map(DIM, D, 1).to(device)
     every = units(matrix_sizes(COUNTS, scheme))
-    accumulate(every, frames, features, folder)
-    grams = assemble(every, D, COUNTS, folder, device)
+    sums = Sums(folder, "f")
+    accumulate(every, frames, features, sums)
+    grams = assemble(every, D, COUNTS, sums, device)
     one = scheme == "one-vs-one"
     solved = solve_pairs(grams, 0.1, Solver(solver, 1e-5), folder / "pairs", "f") if one else solve_rest(grams, 0.1)
     common = (Pipeline(), inputs, COUNTS.astype(float), device)

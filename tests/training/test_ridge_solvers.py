@@ -15,7 +15,7 @@ from kernelam.frames.store import FrameStore
 from kernelam.kernels import FeatureMap, Gaussian
 from kernelam.memory import keep_no_gaps
 from kernelam.training import gram, krylov, ridge_solvers
-from kernelam.training.gram import Grams, accumulate, assemble, units
+from kernelam.training.gram import Grams, Sums, accumulate, assemble, units
 from kernelam.training.ridge_solvers import Solver, blocks, pairs_of, solve_pairs, solve_rest
 from kernelam.training.triangles import Triangle
 
@@ -34,9 +34,10 @@ def summed(folder: Path, sizes: np.ndarray) -> tuple[Grams, np.ndarray, np.ndarr
     train = Batches(store, (0, 0), np.zeros(8, np.float32), np.ones(8, np.float32), CPU)
     features: FeatureMap = Gaussian(3.0).feature_map(8, D, 1)
     every = units(sizes)
-    accumulate(every, train, features, folder / "sums")
+    sums = Sums(folder / "sums", "f")
+    accumulate(every, train, features, sums)
     z = features(torch.from_numpy(frames)).double().numpy()
-    return assemble(every, D, COUNTS, folder / "sums", CPU), z, labels
+    return assemble(every, D, COUNTS, sums, CPU), z, labels
 
 
 @pytest.fixture(scope="module")

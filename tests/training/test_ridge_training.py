@@ -134,6 +134,28 @@ def test_any_number_of_jobs_gives_the_same_model(given: TrainingInput) -> None:
     assert not (given.folder / "sums").exists()
 
 
+def test_a_job_of_another_training_changes_nothing(given: TrainingInput, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of another seed that goes on while the next training is prepared, summed and finished."""
+    whole, other = elsewhere(given, "whole"), replace(PLAN, seed=4)
+    train_ridge(whole, PLAN, "cpu")
+    prepare_ridge(given, other, "cpu")
+    compute, entered = gram._sum, []
+
+    def overtaken(*args: object) -> object:
+        if not entered:
+            entered.append(True)
+            prepare_ridge(given, PLAN, "cpu")
+            sum_share(given.folder, 1, 2, "cpu")
+        return compute(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(gram, "_sum", overtaken)
+    with pytest.raises(KernelamError, match="another training has taken its place"):
+        sum_share(given.folder, 1, 1, "cpu")
+    train_ridge(given, PLAN, "cpu")
+    assert model_of(given) == model_of(whole)
+    assert sorted(os.listdir(given.folder)) == sorted(os.listdir(whole.folder))
+
+
 def dying(given: TrainingInput, last: int) -> None:
     """Train, as a process that is killed when it is about to move its file number `last` into its place."""
     gram.UNIT, ridge_solvers.WIDEST = SMALL
@@ -218,8 +240,15 @@ def test_what_does_not_fit_is_refused(given: TrainingInput, monkeypatch: pytest.
     with monkeypatch.context() as patched:
         patched.setattr(ridge_needs.shutil, "disk_usage", lambda folder: shutil._ntuple_diskusage(1, 1, 0))
         patched.setattr(gram, "UNIT", 1)
+        (given.folder / "log").mkdir()
+        with open(given.folder / "log/large", "wb") as large:
+            large.truncate(2**40)  # which is not freed
         big = replace(PLAN, num_features=4000)
-        refused(r"with 4000 features takes \d+\.\d GiB of disk in .*, and 0\.0 GiB are free; fewer --num-features", big)
+        with pytest.raises(
+            KernelamError, match=r"with 4000 features takes \d+\.\d GiB of disk in .*, and 0\.0 GiB are"
+        ):
+            train_ridge(given, big, "cpu")
+        shutil.rmtree(given.folder / "log")
     with monkeypatch.context() as patched:
         patched.setattr(ridge_needs, "available", lambda device: -(2**40))
         refused(r"with 40 features takes \d\.\d GiB of memory, and -\d+\.\d GiB are free; fewer --num-features")
