@@ -19,6 +19,7 @@ from kernelam.models.energies import ELEMENTS, Energies, squared_distances
 from kernelam.progress import say
 
 NEAR = 1.1  # times the margin, so that who comes near in a round is there already
+CACHED = 1 << 18  # numbers
 LEAST, MOST = 10, 200  # impostors of an example that a round finds: the nearest, some even if they are far
 
 
@@ -62,10 +63,11 @@ class Pairs:
         return len(self.i)
 
     def distances(self, y: Tensor) -> Tensor:
-        """|y_i − y_j|² of each."""
-        size = max(1, ELEMENTS // y.shape[1])
+        """|y_i − y_j|² of each, of as many at once as caches hold."""
+        size = max(1, CACHED // y.shape[1])
         parts = [
-            (y[i] - y[j]).square_().sum(dim=1) for i, j in zip(self.i.split(size), self.j.split(size), strict=True)
+            y.index_select(0, i).sub_(y.index_select(0, j)).square_().sum(dim=1)
+            for i, j in zip(self.i.split(size), self.j.split(size), strict=True)
         ]
         return torch.cat(parts)
 

@@ -40,6 +40,27 @@ def test_exact_components_are_those_of_scikit_learn(digits, kernel, monkeypatch)
     torch.testing.assert_close(found.some(some)(new), found(new)[:, some], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("kernel", [Gaussian(0.7), ArcCosine(0), ArcCosine(1), Polynomial(2), Linear()], ids=str)
+def test_few_components_of_many_examples_are_those_of_a_factorisation(kernel, monkeypatch):
+    """Slowly falling eigenvalues, and kernels of fewer dimensions than the Krylov space has."""
+    x = torch.from_numpy(load_digits().data / 16)[:, 20:30]
+    calls, krylov = [], kernel_pca._by_krylov
+
+    def noted(matrix, components):
+        calls.append(krylov(matrix, components))
+        return calls[-1]
+
+    monkeypatch.setattr(kernel_pca, "_by_krylov", noted)
+    found = fit_kernel_pca(kernel, x, 60)
+    assert calls[0] is not None
+    monkeypatch.setattr(kernel_pca, "_by_krylov", lambda matrix, components: None)
+    expected = fit_kernel_pca(kernel, x, 60)
+    assert found.matrix.shape == expected.matrix.shape
+    spread = expected(x).square().sum(dim=0)
+    torch.testing.assert_close(found(x).square().sum(dim=0), spread, rtol=1e-9, atol=1e-9 * float(spread[0]))
+    torch.testing.assert_close(found(x) @ found(x).T, expected(x) @ expected(x).T, rtol=0, atol=1e-7 * float(spread[0]))
+
+
 def quadratic(x: torch.Tensor) -> torch.Tensor:
     """φ of (1 + x·y)²: 1, √2 x, all products."""
     products = (x[:, :, None] * x[:, None]).flatten(1)
