@@ -28,7 +28,7 @@ esac
 . ./path.sh local/mnist/requirements.txt
 . ./cmd.sh
 . utils/stages.sh
-machines=false declarations=()
+machines=false deformed=false kernel_options=() declarations=()
 # shellcheck source=conf/mnist.sh
 . "conf/$task.sh"
 name=$task$([[ $binary == false ]] || echo -binary)
@@ -64,13 +64,18 @@ side_by_side() {  # side_by_side SCRIPT NAME OPTIONS…: train_model, at most nj
 
 one_by_one() { ((${#declarations[@]} == 0)) && stage "$@"; }  # a stage of tasks for which no grid is declared
 
+descend() {  # descend SCRIPT NAME OPTIONS…: a model of the images, and another of deformed ones
+    side_by_side "$@" --search-frames "$search" --max-epochs "$epochs"
+    ! $deformed || side_by_side "$1" "$2_deformed" "${@:3}" --search-frames "$search" --max-epochs $((2 * epochs)) \
+        --augment deform:1
+}
+
 if one_by_one 5 "random Fourier features"; then
-    side_by_side train_kernel.sh kernel --num-features "$features" --bandwidth "$bandwidths" --rates "$kernel_rates" \
-        --search-frames "$search" --max-epochs "$epochs"
+    descend train_kernel.sh kernel "${kernel_options[@]}" --num-features "$features" \
+        --bandwidth "$bandwidths" --rates "$kernel_rates"
 fi
 if one_by_one 6 "network"; then
-    side_by_side train_dnn.sh dnn --layers "$layers" --width "$width" --rates "0.05 0.1 0.2" --search-frames "$search" \
-        --max-epochs "$epochs"
+    descend train_dnn.sh dnn --layers "$layers" --width "$width" --rates "0.05 0.1 0.2"
 fi
 if one_by_one 7 "log-linear models: linear, of random images, and of pursued bases"; then
     side_by_side train_pursuit.sh linear --kernel polynomial:1 --method nystrom --basis "$pixels" --first "$pixels" \
@@ -81,6 +86,7 @@ if one_by_one 7 "log-linear models: linear, of random images, and of pursued bas
     done
 fi
 models=("$exp"/{kernel,dnn,linear,nystrom,joint,orthogonal,linear_svm})
+! $deformed || models+=("$exp"/{kernel,dnn}_deformed)
 ! $machines || models+=("$exp"/{svm,multilayer})
 if one_by_one 8 "support vector machines and a multilayer kernel machine"; then
     side_by_side train_svm.sh linear_svm --kernel linear --penalty "0.1 1 10"

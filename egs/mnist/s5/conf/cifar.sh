@@ -3,3 +3,5 @@
 # shellcheck source=mnist.sh
 . conf/mnist.sh
 pixels=3073                   # the basis of a linear model
+kernel_options=(--kernel "gaussian o pca:200" --sampling orthogonal --precondition 300)
+deformed=false                # an image has three planes
