@@ -4,6 +4,7 @@ import fcntl
 import gzip
 import io
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -46,6 +47,24 @@ def replacing(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
     finally:
         with suppress(OSError):  # it is not there, or in no folder
             partial.unlink()
+
+
+@contextmanager
+def beside(path: Path) -> Iterator[Path]:
+    """A temporary folder beside `path`, which is gone at the end unless it was moved."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    shutil.rmtree(partial, ignore_errors=True)  # of a process that died
+    try:
+        partial.mkdir(parents=True)
+        yield partial
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def remove_partial(folder: Path) -> None:
+    """Remove what `replacing` and `beside` could not, in processes that were killed."""
+    for path in folder.glob(".*.partial"):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def is_name(name: Any) -> bool:

@@ -64,7 +64,7 @@ def check_memory(needed: int, free: int, what: str, advice: str) -> None:
     """Refuse what will not fit, with both figures and what would help."""
     if needed > free:
         raise KernelamError(
-            f"{what} takes {needed / 2**30:.1f} GiB of memory, and {free / 2**30:.1f} GiB are free; {advice}"
+            f"{what} takes {needed / 2**30:.2f} GiB of memory, and {free / 2**30:.2f} GiB are free; {advice}"
         )
 
 

@@ -208,7 +208,8 @@ def stm(glm: Path | None, reference: Path, hypothesis: Path) -> None:
 def frames(device: str, data: Path, ali: Path, models: tuple[Path, ...]) -> None:
     """Frame errors of MODELS on DATA, whose labels are the alignments ALI, as a table in Markdown.
 
-    Intervals are those of a bootstrap over utterances; p is of a paired one against the row above.
+    Intervals are those of a bootstrap over utterances; p is of a paired one against the row above. A single utterance
+    has neither.
     """
     from kernelam.report.tables import Table
     from kernelam.scoring.bootstrap import bootstrap, compare
@@ -217,10 +218,11 @@ def frames(device: str, data: Path, ali: Path, models: tuple[Path, ...]) -> None
     rows, above = [], None
     for model in models:
         for way, result in frame_errors(model, data, ali, device).items():
-            low, high = bootstrap(result).interval or (result.total.rate, result.total.rate)
-            p = compare(above, result).p_text if above else ""
+            interval, several = bootstrap(result).interval, len(result.utterances) > 1
+            told = "–" if interval is None else " – ".join(f"{100 * end:.2f}" for end in interval)
+            p = compare(above, result).p_text if above and several else ""
             rate, frames = f"{100 * result.total.rate:.2f}", f"{result.total.ref_words:,}"
-            rows.append([str(model), way, frames, rate, f"{100 * low:.2f} – {100 * high:.2f}", p])
+            rows.append([str(model), way, frames, rate, told, p])
             above = result
     click.echo(Table(["model", "by", "frames", "frame error %", "95 % interval", "p"], rows).markdown)
 

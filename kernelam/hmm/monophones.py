@@ -62,8 +62,11 @@ def convert_alignments(lang: Path, ali: Path, out: Path) -> int:
     tree.save(out / "tree")
     new.update(counts).save(out / "final.mdl")
     shutil.copyfile(lang / "phones.txt", out / "phones.txt")
-    for path in (path for pattern in FEATURES for path in ali.glob(pattern)):
-        shutil.copyfile(path, out / path.name)
+    for pattern in FEATURES:
+        for path in out.glob(pattern):  # of other alignments
+            path.unlink()
+        for path in ali.glob(pattern):
+            shutil.copyfile(path, out / path.name)
     with replacing(out / "num_jobs", "w") as stream:
         stream.write("1\n")
     return new.num_pdfs

@@ -1,6 +1,6 @@
 """Alignments: by utterance a vector of integers (transition-ids), in text or in binary, usually gzipped."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +10,7 @@ from kernelam.errors import KernelamError
 from kernelam.files import replacing
 from kernelam.kaldi.binary import KaldiReader, read_bytes
 from kernelam.kaldi.tables import whole_number
+from kernelam.progress import warn
 
 Alignment = NDArray[np.int32]
 _ITEM = np.dtype([("size", "i1"), ("value", "<i4")])
@@ -24,6 +25,16 @@ def read_alignments(path: str | Path) -> Iterator[tuple[str, Alignment]]:
             raise KernelamError(f"{path}: utterance {utterance} occurs twice")
         seen.add(utterance)
         yield utterance, alignment
+
+
+def aligned(features: Collection[str], alignments: Collection[str], data: Path, ali: Path) -> list[str]:
+    """The utterances of both; those of `data` alone are counted and named."""
+    utts = [utt for utt in features if utt in alignments]
+    if not utts:
+        raise KernelamError(f"{data} and {ali} have no utterance in common")
+    if missing := [utt for utt in features if utt not in alignments]:
+        warn(f"{len(missing)} of {len(features)} utterances of {data} are not aligned in {ali}, {missing[0]} first")
+    return utts
 
 
 def _entries(data: bytes, path: str | Path) -> Iterator[tuple[str, Alignment]]:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from kernelam.errors import KernelamError
-from kernelam.kaldi.datadir import CONSTANTS, DataDir, beside, check_speaker_order, publishing, write_utt2spk
+from kernelam.files import beside
+from kernelam.kaldi.datadir import CONSTANTS, DataDir, check_speaker_order, publishing, write_utt2spk
 from kernelam.kaldi.datatables import RECO, SPK, TABLES, UTT, parsed
 from kernelam.kaldi.tables import entry, lines, write_table
 from kernelam.progress import say

@@ -1,7 +1,5 @@
 """Data directories: Kaldi's tables about a set of utterances, read when asked for, typed, checked together."""
 
-import os
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
@@ -10,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kernelam.errors import KernelamError
+from kernelam.files import beside
 from kernelam.kaldi.datatables import RECO, SPK, TABLES, UTT, Segment, fixing, parsed
 from kernelam.kaldi.tables import read_table, write_table
 
@@ -197,18 +196,6 @@ def _check_line_ends(path: Path) -> None:
         raise KernelamError(f"{path} has Windows line ends; {fixing(path.parent)} converts them")
     if content and not content.endswith(b"\n"):
         raise KernelamError(f"{path} does not end in a newline: is it whole? If so, {fixing(path.parent)} adds it")
-
-
-@contextmanager
-def beside(path: Path) -> Iterator[Path]:
-    """A temporary folder beside `path`, which is gone at the end unless it was moved."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    shutil.rmtree(partial, ignore_errors=True)  # of a process that died
-    try:
-        partial.mkdir(parents=True)
-        yield partial
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 @contextmanager

@@ -8,7 +8,8 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 
 from kernelam.errors import KernelamError
-from kernelam.kaldi.datadir import CONSTANTS, DataDir, beside, pick, publishing, write_utt2spk
+from kernelam.files import beside
+from kernelam.kaldi.datadir import CONSTANTS, DataDir, pick, publishing, write_utt2spk
 from kernelam.kaldi.datatables import RECO, TABLES, UTT, fixing
 from kernelam.kaldi.tables import entry, lines, write_table
 from kernelam.progress import say

@@ -1,6 +1,9 @@
 """From probabilities of pairs of classes to probabilities of all of them (chen2016, eq. 7; the second method of Wu,
 Lin and Weng, JMLR 2004)."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import Tensor
 
@@ -19,9 +22,22 @@ def couple(mu: Tensor, classes: int) -> Tensor:
     """
     Q = quadratic_form(mu.clamp(MARGIN, 1.0 - MARGIN), classes).add_(1.0)
     ones = torch.ones(len(mu), classes, 1, dtype=mu.dtype, device=mu.device)
-    factor = torch.linalg.cholesky(Q.mT)  # which reads what is below the diagonal
-    p = torch.cholesky_solve(ones, factor)[:, :, 0].clamp_min_(0.0)
+    with _one_thread():
+        factor = torch.linalg.cholesky(Q.mT)  # which reads what is below the diagonal
+        p = torch.cholesky_solve(ones, factor)[:, :, 0].clamp_min_(0.0)
     return p.div_(p.sum(dim=1, keepdim=True))
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Matrices of some hundred rows are factored one after the other: more threads gain nothing, and where other work
+    keeps them waiting for each other, take ten to a hundred times as long."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def quadratic_form(mu: Tensor, classes: int) -> Tensor:

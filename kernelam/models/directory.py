@@ -1,7 +1,8 @@
 """A model directory explains itself: arrays, configuration, class counts, and where it all came from."""
 
 import hashlib
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 
 from kernelam.errors import KernelamError
-from kernelam.files import is_name, replacing
+from kernelam.files import beside, is_name, replacing
 from kernelam.frontend.pipeline import Pipeline
 from kernelam.kaldi.counts import read_counts, write_counts
 from kernelam.models.arrays import read_arrays, write_arrays
@@ -34,8 +35,15 @@ _MODELS = (KernelSoftmax, Ridge, KernelExpansion, Multilayer, Svm, Dnn, Combinat
 KINDS: dict[str, type[PosteriorModel]] = {model.kind: model for model in _MODELS}
 
 
-def save_model(folder: Path, model: PosteriorModel, about: dict[str, Any], beside: Sequence[Path] = ()) -> None:
-    """Write model.safetensors, ali_train_pdf.counts, copies of the files `beside` it and, last, model.json.
+def save_model(
+    folder: Path,
+    model: PosteriorModel,
+    about: dict[str, Any],
+    states: Sequence[Path] = (),
+    also: Sequence[Callable[[Path], None]] = (),
+) -> None:
+    """Write model.safetensors, ali_train_pdf.counts, copies of the files of its `states`, what functions of a folder
+    write `also`, and model.json. All this takes the place of an earlier model once it is on the disk.
 
     The order matters: a `final.mdl` without model.safetensors is a GMM, and model.json says that all is there.
     """
@@ -48,18 +56,25 @@ def save_model(folder: Path, model: PosteriorModel, about: dict[str, Any], besid
         "num_parameters": model.num_parameters(),
         "input": {"pipeline": model.pipeline.settings(), "context": model.inputs.context, "dim": model.inputs.dim},
     }
-    write_arrays(folder / "model.safetensors", arrays, what)
-    write_counts(folder / "ali_train_pdf.counts", model.counts)
-    for file in beside:
-        with replacing(folder / file.name) as stream:
-            stream.write(file.read_bytes())
-    names = ["model.safetensors", "ali_train_pdf.counts", *(file.name for file in beside)]
-    write_description(folder, {**what, **about, "files": {name: _digest(folder / name) for name in names}})
+    with beside(folder / "model") as new:
+        write_arrays(new / "model.safetensors", arrays, what)
+        write_counts(new / "ali_train_pdf.counts", model.counts)
+        for file in states:
+            with replacing(new / file.name) as stream:
+                stream.write(file.read_bytes())
+        names = sorted(os.listdir(new), key="model.safetensors".__ne__)
+        for write in also:
+            write(new)
+        write_description(new, {**what, **about, "files": {name: _digest(new / name) for name in names}})
+        _remove_model(folder)
+        others = set(os.listdir(new)) - {*names, "model.json"}
+        for name in (*names, *sorted(others), "model.json"):
+            (new / name).replace(folder / name)
 
 
-def is_whole(folder: Path, fingerprint: str, beside: Sequence[Path] = ()) -> bool:
-    """Whether `folder` holds the model that `fingerprint` names, every file of it as it was saved, and as those are now
-    that were copied from `beside` it."""
+def is_whole(folder: Path, fingerprint: str, states: Sequence[Path] = ()) -> bool:
+    """Whether `folder` holds the model that `fingerprint` names, every file of it as it was saved, and as those of its
+    `states` are now."""
     if not (folder / "model.json").exists():
         return False
     about = describe(folder)
@@ -67,12 +82,13 @@ def is_whole(folder: Path, fingerprint: str, beside: Sequence[Path] = ()) -> boo
     if not isinstance(files, dict) or not all(map(is_name, files)):  # nothing outside is looked at
         return False
     saved = all(_digest(folder / name) == files[name] for name in files)
-    return about.get("fingerprint") == fingerprint and saved and all(files.get(p.name) == _digest(p) for p in beside)
+    return about.get("fingerprint") == fingerprint and saved and all(files.get(p.name) == _digest(p) for p in states)
 
 
-def remove_model(folder: Path) -> None:
+def _remove_model(folder: Path) -> None:
     """Remove what training wrote, in an order that never leaves half a model, or something else, to be read."""
-    for name in ("model.json", *STATES, "final.mat", "model.safetensors", "ali_train_pdf.counts", CLASS_MEANS):
+    stories = (CLASS_MEANS, "epochs.jsonl", "selection.json")
+    for name in ("model.json", *STATES, "final.mat", "model.safetensors", "ali_train_pdf.counts", *stories):
         (folder / name).unlink(missing_ok=True)
 
 
@@ -99,6 +115,7 @@ def _check_digests(folder: Path) -> None:
 def load_posterior_model(folder: Path, device: str = "cpu") -> PosteriorModel:
     """What `save_model` saved: files whose digest is not the one in model.json are refused, and so is what somebody
     else saved if it is no model."""
+    place = find_device(device)
     _check_digests(folder)
     alone = current().features.count == 1
     arrays, about = read_arrays(folder / "model.safetensors", copied=alone)
@@ -110,7 +127,7 @@ def load_posterior_model(folder: Path, device: str = "cpu") -> PosteriorModel:
             raise KernelamError(
                 f"{folder}/ali_train_pdf.counts has {len(counts)} classes, {folder}/model.json {about['num_classes']}"
             )
-        common = (Pipeline.restore(given["pipeline"], folder), inputs, counts, find_device(device))
+        common = (Pipeline.restore(given["pipeline"], folder), inputs, counts, place)
         model = KINDS[about["kind"]].restore(about["config"], {**arrays}, *common)
         if alone:  # those who share the features have views of the file, and would have to score together
             _check_numbers(arrays)

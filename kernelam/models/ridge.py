@@ -14,7 +14,7 @@ SCHEMES = ("one-vs-one", "one-vs-rest")
 CHUNK_ELEMENTS = 1 << 23
 """Of z, of f and of the forms of coupling, computed at once."""
 LEAST = 1e-8
-"""The probability of a class is not taken to be below this: p of some hundred classes has errors of that size."""
+"""The probability of a class is not taken to be below this: those of some hundred classes have larger errors."""
 
 
 def of_classes(scheme: str, classes: int) -> int:

@@ -7,7 +7,7 @@ import numpy as np
 
 from kernelam.errors import KernelamError
 from kernelam.hmm.transitions import TransitionModel
-from kernelam.kaldi.alignment import read_alignment_dir
+from kernelam.kaldi.alignment import aligned, read_alignment_dir
 from kernelam.models import is_posterior
 from kernelam.models.directory import load_posterior_model
 from kernelam.models.ridge import Ridge
@@ -31,9 +31,7 @@ def frame_errors(folder: Path, data: Path, ali: Path, device: str = "cpu") -> di
         ridge = model
         ways["votes"] = lambda frames: ridge.votes(ridge.inputs.tensor(frames).to(ridge.device)).cpu().numpy()
     features, alignments = model.open(data), read_alignment_dir(ali)
-    utts = [utt for utt in features if utt in alignments]
-    if not utts:
-        raise KernelamError(f"{data} and {ali} have no utterance in common")
+    utts = aligned(features, alignments, data, ali)
     found: dict[str, dict[str, ErrorCounts]] = {way: {} for way in ways}
     for utt in progress(utts, f"frames of {data}"):
         frames = features[utt]

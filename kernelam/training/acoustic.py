@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -14,7 +15,7 @@ import numpy as np
 import torch
 
 from kernelam.errors import KernelamError
-from kernelam.files import alone_in, replacing
+from kernelam.files import alone_in, remove_partial, replacing
 from kernelam.frames.augmentation import Augmentation
 from kernelam.frames.batches import Batches
 from kernelam.frames.store import FrameStore
@@ -22,12 +23,12 @@ from kernelam.frontend.pipeline import Pipeline
 from kernelam.hmm.lang import check_phones
 from kernelam.hmm.transitions import TransitionModel, check_tree
 from kernelam.hmm.tree import ContextTree
-from kernelam.kaldi.alignment import read_alignment_dir
+from kernelam.kaldi.alignment import aligned, read_alignment_dir
 from kernelam.kaldi.tables import read_symbols
 from kernelam.models import is_posterior
 from kernelam.models.base import PRIOR_FLOOR
 from kernelam.models.description import describe
-from kernelam.models.directory import STATES, is_whole, remove_model, save_model
+from kernelam.models.directory import STATES, is_whole, save_model
 from kernelam.models.posterior import GradientModel, Inputs, find_device, has_bfloat16
 from kernelam.progress import progress, say, warn
 from kernelam.ranks import current, is_first, joined
@@ -40,7 +41,7 @@ from kernelam.training.trainer import Diverged, TrainingOptions, fit
 
 UNFINISHED = (
     *("checkpoint*.safetensors", "search.json", "selection*.safetensors", "pretraining*.safetensors", "seconds.json"),
-    *("selection.new.json", "posteriors.*.table", ".*.partial"),
+    *("selection.new.json", "posteriors.*.table"),
 )
 SCALINGS = ("each", "shared")
 COUNTED = 1 << 20  # labels at once: to be counted they become numbers of twice the size
@@ -160,10 +161,8 @@ def _train(
         **seen.record,
         "seed": options.seed,
     }
-    remove_model(given.folder)  # of an earlier training, which one that fails leaves
-    _write_stories(given.folder, epochs)
-    seen.save(given.folder)
-    save_model(given.folder, model, about, packed.states)
+    stories = partial(_write_stories, given.folder, epochs)
+    save_model(given.folder, model, about, packed.states, [seen.save, stories])
     _clean(given.folder)
 
 
@@ -212,13 +211,12 @@ def _fit(setup: Setup, plan: Plan) -> tuple[GradientModel, list[dict[str, Any]]]
     return model, epochs
 
 
-def _write_stories(folder: Path, epochs: list[dict[str, Any]]) -> None:
-    """epochs.jsonl, and selection.json where features were selected."""
-    with replacing(folder / "epochs.jsonl", "w") as stream:
+def _write_stories(folder: Path, epochs: list[dict[str, Any]], out: Path) -> None:
+    """To `out`, of a training in `folder`: epochs.jsonl, and selection.json where features were selected."""
+    with replacing(out / "epochs.jsonl", "w") as stream:
         stream.writelines(json.dumps(row, allow_nan=False) + "\n" for row in epochs)
-    (folder / "selection.json").unlink(missing_ok=True)
     if (folder / SELECTED).exists():
-        (folder / SELECTED).rename(folder / "selection.json")
+        shutil.copyfile(folder / SELECTED, out / "selection.json")
 
 
 def _clean(folder: Path) -> None:
@@ -287,6 +285,8 @@ def pack_frames(
     place: torch.device,
 ) -> Packed | None:
     """Frame stores in DIR/frames; nothing where DIR holds the model of these data, settings and options."""
+    if is_first():
+        remove_partial(given.folder)
     stores, inputs = pack_sets(given, transitions)
     settings = {**settings, "pipeline": given.pipeline.settings(), "context": given.context}
     if given.scaling != "each":  # which models knew nothing else than before there was another
@@ -337,11 +337,7 @@ def _build_store(data: Path, ali: Path, transitions: TransitionModel, pipeline: 
     features, alignments = pipeline.open(data, ali if pipeline.fmllr else None), read_alignment_dir(ali)
     for utt, alignment in alignments.items():
         transitions.check_ids(alignment, f"{ali}, utterance {utt}")
-    utts = [utt for utt in features if utt in alignments]
-    if not utts:
-        raise KernelamError(f"{data} and {ali} have no utterance in common")
-    if missing := [utt for utt in features if utt not in alignments]:
-        warn(f"{len(missing)} of {len(features)} utterances of {data} are not aligned in {ali}, {missing[0]} first")
+    utts = aligned(features, alignments, data, ali)
     labels = {utt: transitions.ali_to_pdf(alignments.pop(utt)) for utt in utts}
 
     def frames() -> Iterator[tuple[str, np.ndarray]]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from kernelam.errors import KernelamError
-from kernelam.files import alone_in
+from kernelam.files import alone_in, remove_partial
 from kernelam.frames.batches import Batches
 from kernelam.frames.store import FrameStore
 from kernelam.hmm.lang import check_phones
@@ -22,7 +22,7 @@ from kernelam.kaldi.tables import read_symbols
 from kernelam.models import is_posterior
 from kernelam.models.combination import Combination
 from kernelam.models.description import describe
-from kernelam.models.directory import STATES, is_whole, load_posterior_model, remove_model, save_model
+from kernelam.models.directory import STATES, is_whole, load_posterior_model, save_model
 from kernelam.models.posterior import PosteriorModel
 from kernelam.models.softmax import KernelSoftmax, averaged
 from kernelam.progress import say, warn
@@ -69,6 +69,7 @@ def _combine(
     weights: Sequence[float] | None,
     blocks: bool,
 ) -> None:
+    remove_partial(given.folder)
     store = None if weights else pack(given.data, given.ali, transitions, model.pipeline, given.folder / "frames")
     told = {
         "members": [_digests(folder) for folder in given.members],
@@ -90,9 +91,6 @@ def _combine(
         about |= measured
     else:
         about["members"] = [{"folder": str(folder)} for folder in given.members]
-    remove_model(given.folder)
-    for name in ("epochs.jsonl", "selection.json"):  # of an earlier model
-        (given.folder / name).unlink(missing_ok=True)
     lda = [model.pipeline.lda] if model.pipeline.lda else []
     save_model(given.folder, result, about, [*(given.members[0] / name for name in STATES), *lda])
 

@@ -23,6 +23,7 @@ from kernelam.randomness import stream
 
 PAIRS = 20_000  # for a median
 CHUNK = 2_000  # of them at once
+LEAST = 1e-30  # width of a kernel; and the largest is its inverse
 SQUARE = 100  # of them at once where a kernel has to be evaluated for all with all
 
 
@@ -115,7 +116,12 @@ def with_median(kernel: BandwidthKernel, factor: float, median: float) -> Kernel
             f"the median distance of random frames is {median:g}, which leaves the {kernel.name} kernel no width:"
             " most of its inputs are equal, or not finite"
         )
-    return kernel.with_width(factor * median)
+    if not LEAST < (width := factor * median) < 1.0 / LEAST:
+        raise KernelamError(
+            f"{factor:g} times the median distance of random frames, {median:g}, is a width of the {kernel.name} kernel"
+            " that single precision has no room for: choose a --bandwidth nearer to 1"
+        )
+    return kernel.with_width(width)
 
 
 def random_pairs(samples: Samples, seed: int) -> Iterator[tuple[Tensor, Tensor]]:

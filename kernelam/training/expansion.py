@@ -12,7 +12,7 @@ from kernelam.errors import KernelamError
 from kernelam.files import alone_in
 from kernelam.hmm.transitions import TransitionModel
 from kernelam.kernels import Kernel
-from kernelam.models.directory import remove_model, save_model
+from kernelam.models.directory import save_model
 from kernelam.models.posterior import find_device
 from kernelam.models.pursuit import KernelExpansion
 from kernelam.progress import say, warn
@@ -93,9 +93,7 @@ def _train(given: TrainingInput, transitions: TransitionModel, plan: ExpansionPl
         **seen.record,
         "seed": plan.pursuit.seed,
     }
-    remove_model(given.folder)
-    seen.save(given.folder)
-    save_model(given.folder, model, about, packed.states)
+    save_model(given.folder, model, about, packed.states, [seen.save])
     checkpoint.remove(given.folder / CHECKPOINT)
 
 
@@ -104,7 +102,7 @@ def _check_disk(given: TrainingInput, frames: int, basis: int) -> None:
     say(f"coordinates of {frames} frames for {basis} vectors take {needed / 2**30:.1f} GiB of disk")
     if needed > free:
         raise KernelamError(
-            f"{basis} vectors take {needed / 2**30:.1f} GiB of disk in {given.folder}, and {free / 2**30:.1f} GiB are"
+            f"{basis} vectors take {needed / 2**30:.2f} GiB of disk in {given.folder}, and {free / 2**30:.2f} GiB are"
             " free; a smaller --basis takes less"
         )
 

@@ -4,9 +4,11 @@ A bandwidth is a multiple of the median distance of random pairs (may2017, footn
 the inner features it is to see (lu2014, supplement).
 """
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,6 +23,7 @@ from kernelam.kernels.composition import CompositeFeatures, Composition
 from kernelam.kernels.posteriors import PosteriorFeatures, Posteriors
 from kernelam.kernels.product import Product
 from kernelam.kernels.sum import Sum, SumFeatures, shared_out
+from kernelam.models.description import describe
 from kernelam.models.directory import load_posterior_model
 from kernelam.models.dnn import Dnn
 from kernelam.models.posterior import Inputs, PosteriorModel
@@ -148,6 +151,28 @@ def features_of(folder: Path, inputs: Inputs, device: torch.device) -> tuple[Ker
         raise KernelamError(f"{folder} holds a {model.kind} model, which has no random features")
     _check_inputs(folder, model.inputs, inputs)
     return model.kernel, model.feature_map
+
+
+def count_of(node: ask.Expression, dim: int, count: int, inner: int) -> int:
+    """Features of the map that `build_features` makes of `dim` inputs: `count`, but inputs and posteriors are as many
+    as they are."""
+    if isinstance(node, ask.SumOf):
+        shares = shared_out(count, len(node.terms))
+        return sum(count_of(term, dim, n, inner) for term, n in zip(node.terms, shares, strict=True))
+    if isinstance(node, ask.CompositionOf):
+        hidden = count_of(node.inner, dim, node.features or inner, inner)
+        return count_of(node.outer, node.projection.dim if node.projection else hidden, count, inner)
+    if isinstance(node, ask.Leaf) and node.name == "linear":
+        return dim
+    if isinstance(node, ask.Leaf) and node.name == "posteriors":
+        return int(describe(node.folder).get("num_classes", count))
+    return count
+
+
+def models_of(expression: str) -> list[Any]:
+    """The fingerprints of the models whose posteriors are features: they decide as much as the expression does."""
+    folders = re.findall(r"posteriors:([^\s()]+)", expression)
+    return [describe(folder).get("fingerprint") for folder in folders]
 
 
 def check_drawable(node: ask.Expression, count: int, inner: int, plan: str) -> FeatureMap | None:

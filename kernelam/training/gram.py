@@ -211,7 +211,7 @@ class Grams:
             of = f"class {matrix}" if len(arrays["classes"]) == 1 else "all classes"
             raise KernelamError(
                 f"the sums over the frames of {of} in single precision are off by {error:.1e} of their size, more"
-                f" than {BOUND:g}; remove {self.sums.folder} and run this again"
+                f" than {BOUND:g}: they do not do for such features; choose another --kernel or --bandwidth"
             )
         self.g[arrays["classes"]] = arrays["g"]
         self.seconds += about["seconds"]

@@ -1,6 +1,5 @@
 """The plan of a kernel model: which random features, how many, and what is chosen among them."""
 
-import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,7 +13,14 @@ from kernelam.models.posterior import GradientModel
 from kernelam.models.softmax import CHUNK_ELEMENTS, KernelSoftmax, check_bottleneck
 from kernelam.ranks import beside, current, number, world
 from kernelam.training.acoustic import Setup
-from kernelam.training.features import CHUNK, build_features, check_drawable, features_of
+from kernelam.training.features import (
+    CHUNK,
+    build_features,
+    check_drawable,
+    count_of,
+    features_of,
+    models_of,
+)
 from kernelam.training.precondition import ELEMENTS, FRAMES, SPARE, leading_directions
 from kernelam.training.search import Variants
 from kernelam.training.selection import schedule, select_features
@@ -82,8 +88,7 @@ class KernelPlan:
             selection = origin.get("training", {}).get("settings", {}).get("selection", "")
             kept = {name: own[name] for name in ("features_of", "bottleneck", "precondition")}
             return {**kept, "selection": selection, "models": [origin.get("fingerprint")]}
-        folders = re.findall(r"posteriors:([^\s()]+)", self.kernel)
-        return {**own, "models": [describe(folder).get("fingerprint") for folder in folders]}
+        return {**own, "models": models_of(self.kernel)}
 
     def _first_block(self, number: int) -> int:
         """Where the random numbers of draw `number` begin: no two draws of any of the parts overlap."""
@@ -120,8 +125,8 @@ class KernelPlan:
         """Numbers in the frequencies of a map, in those of the maps inside it, and in the moments, of double precision,
         that projections between them are fitted to."""
         if isinstance(node, CompositionOf):
-            is_linear = isinstance(node.inner, Leaf) and node.inner.name == "linear"
-            size = dim if is_linear else node.features or self.num_features // self.blocks
+            own = self.num_features // self.blocks
+            size = count_of(node.inner, dim, node.features or own, own)
             within = self._projections(node.inner, dim, size) + (12 * size**2 if node.projection else 0)
             return within + self._projections(node.outer, node.projection.dim if node.projection else size, count)
         if isinstance(node, Leaf) and node.name in ("sparse-gaussian", "linear", "posteriors"):
@@ -138,7 +143,8 @@ class KernelPlan:
             kernel, features = features_of(Path(self.features_of), setup.inputs, setup.device)
             self._check_memory(setup, features.total, 0)
         else:
-            self._check_memory(setup, count, self._projections(parse(self.kernel), setup.inputs.dim, count))
+            node, dim = parse(self.kernel), setup.inputs.dim
+            self._check_memory(setup, count_of(node, dim, count, count), self._projections(node, dim, count))
             kernel, features = build_features(
                 *(self.kernel, variant, count, self.sampling, setup.train, setup.inputs, options.seed, setup.device),
                 first_block=self._first_block(0),

@@ -13,7 +13,7 @@ from kernelam.files import alone_in
 from kernelam.frames.order import some
 from kernelam.hmm.transitions import TransitionModel
 from kernelam.models.description import describe
-from kernelam.models.directory import load_posterior_model, remove_model, save_model
+from kernelam.models.directory import load_posterior_model, save_model
 from kernelam.models.multilayer import Multilayer
 from kernelam.models.posterior import find_device
 from kernelam.progress import say
@@ -101,9 +101,7 @@ def _train(
         **seen.record,
         "seed": options.seed,
     }
-    remove_model(given.folder)
-    seen.save(given.folder)
-    save_model(given.folder, model, about, packed.states)
+    save_model(given.folder, model, about, packed.states, [seen.save])
     shutil.rmtree(unfinished, ignore_errors=True)
 
 

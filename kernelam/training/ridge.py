@@ -20,7 +20,7 @@ from kernelam.frames.store import FrameStore
 from kernelam.kernels import FeatureMap, Kernel
 from kernelam.memory import keep_no_gaps
 from kernelam.models.arrays import read_arrays
-from kernelam.models.directory import remove_model, save_model
+from kernelam.models.directory import save_model
 from kernelam.models.posterior import find_device
 from kernelam.models.ridge import Ridge
 from kernelam.progress import say, warn
@@ -56,6 +56,10 @@ def sum_share(folder: Path, job: int, jobs: int, device: str) -> None:
     arrays, about = read_arrays(drawn)
     inputs, _, features = restore(arrays, about, place)
     store = FrameStore(folder / "frames" / "train")
+    if store.digest != about["frames"]:
+        raise KernelamError(
+            f"{folder} has frames of a training that was begun after this one: run that one, or this one again"
+        )
     train = Batches(store, inputs.context, inputs.mean, inputs.scale, place)
     share = assign(units(np.array(about["sizes"])), jobs)[job - 1]
     accumulate(share, train, features, sums_in(folder, about["fingerprint"]))
@@ -107,9 +111,7 @@ def _finish(work: Work) -> None:
         **seen.record,
         "seed": plan.seed,
     }
-    remove_model(given.folder)
-    seen.save(given.folder)
-    save_model(given.folder, model, about, work.packed.states)
+    save_model(given.folder, model, about, work.packed.states, [seen.save])
     clean(given.folder)
 
 
@@ -153,14 +155,15 @@ def _try(work: Work, grams: Grams, kernel: Kernel, features: FeatureMap, ridge: 
     if iterations["sum"]:
         levels = zip(plan.solver.levels, solved.iterations.T, strict=True)
         iterations["to"] = {f"{level:g}": _figures(column) for level, column in levels}
+    took = f", iterations {iterations['median']:g} (median) and {iterations['max']} (most)" if iterations["sum"] else ""
     say(
-        f"ridge {ridge:g}: {len(steps)} systems in {solved.seconds:.1f} s, iterations {iterations['median']:g} (median)"
-        f" and {iterations['max']} (most); heldout CE {heldout['ce']:.4f}, frame error"
-        f" {100 * heldout['frame_error']:.2f} %"
+        f"ridge {ridge:g}: {len(steps)} systems in {solved.seconds:.1f} s{took}; heldout CE {heldout['ce']:.4f},"
+        f" frame error {100 * heldout['frame_error']:.2f} %"
     )
     seconds = {"systems": solved.seconds, "calibration": calibrated - start, "heldout": ended - calibrated}
     rounded = {name: round(value, 1) for name, value in seconds.items()}
-    trial = {"ridge": ridge, "iterations": iterations, "temperature": temperature, "seconds": rounded}
+    iterated = {"iterations": iterations, "residual": solved.residual}
+    trial = {"ridge": ridge, **iterated, "temperature": temperature, "seconds": rounded}
     return model, {**trial, "heldout": heldout}
 
 

@@ -112,21 +112,21 @@ class Task:
 
 
 def _of_before(folder: Path) -> int:
-    """Bytes of what is used again or makes room: frames, sums, and a model that is replaced."""
-    paths = [*(folder / "frames").rglob("*"), *(folder / "sums").rglob("*"), folder / "model.safetensors"]
+    """Bytes of what is used again or makes room: frames and sums. A model is replaced when all else is written."""
+    paths = [*(folder / "frames").rglob("*"), *(folder / "sums").rglob("*")]
     return sum(path.stat().st_size for path in paths if path.is_file())
 
 
 def check_needs(task: Task, folder: Path, device: torch.device) -> Needs:
     """Say what it takes; refuse what there is no room for."""
     needs = task.needs(device, mapped_now(folder))
-    what = f"{task.scheme} of {int((task.counts > 0).sum())} classes with {task.count} features"
+    what = f"{task.scheme} of {len(paired_classes(task.counts))} classes with {task.count} features"
     say(f"{what}, {problems_of(task.counts, task.scheme)} systems: {needs.told()}")
     free = shutil.disk_usage(folder).free + _of_before(folder)
     advice = "fewer --num-features or classes take less"
     if needs.disk > free:
         raise KernelamError(
-            f"{what} takes {needs.disk / GIB:.1f} GiB of disk in {folder}, and {free / GIB:.1f} GiB are free; {advice}"
+            f"{what} takes {needs.disk / GIB:.2f} GiB of disk in {folder}, and {free / GIB:.2f} GiB are free; {advice}"
         )
     used = peak_memory(device) if device.type == "cpu" else 0
     check_memory(needs.memory, available(device) + used, what, advice)

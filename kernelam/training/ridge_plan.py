@@ -20,7 +20,7 @@ from kernelam.models.ridge import SCHEMES
 from kernelam.progress import warn
 from kernelam.training import checkpoint
 from kernelam.training.acoustic import Packed, TrainingInput, fingerprint_of, pack_frames
-from kernelam.training.features import build_features, check_drawable
+from kernelam.training.features import build_features, check_drawable, count_of, models_of
 from kernelam.training.gram import Sums
 from kernelam.training.ridge_needs import Needs, Task, check_needs, matrix_sizes
 from kernelam.training.ridge_solvers import FEWEST, Solver, check_ridge, paired_classes
@@ -46,11 +46,16 @@ class RidgePlan:
             raise KernelamError(f"a bandwidth is a number above zero, not {self.bandwidth:g}")
 
     def settings(self) -> dict[str, Any]:
-        return {name: value for name, value in asdict(self).items() if name != "seed"}
+        own = {name: value for name, value in asdict(self).items() if name != "seed"}
+        return {**own, "models": models_of(self.kernel)}
 
     def of_sums(self) -> dict[str, Any]:
         """What decides the sums over frames."""
-        return {name: getattr(self, name) for name in OF_SUMS}
+        return {**{name: getattr(self, name) for name in OF_SUMS}, "models": models_of(self.kernel)}
+
+    def count(self, dim: int) -> int:
+        """Features of `dim` inputs."""
+        return count_of(parse(self.kernel), dim, self.num_features, self.num_features)
 
 
 @dataclass(frozen=True)
@@ -118,7 +123,7 @@ def _check_classes(packed: Packed, plan: RidgePlan) -> None:
             " fit their probabilities to"
         )
     for ridge in plan.ridges:
-        check_ridge(counts, plan.num_features, ridge, plan.scheme)
+        check_ridge(counts, plan.count(packed.inputs.dim), ridge, plan.scheme)
 
 
 def features_of(work: Work) -> tuple[Kernel, FeatureMap]:
@@ -145,6 +150,7 @@ def features_of(work: Work) -> tuple[Kernel, FeatureMap]:
         about = {
             "kernel": kernel.settings(),
             "context": work.packed.inputs.context,
+            "frames": work.packed.told["data"][0],
             "sizes": work.sizes.astype(int).tolist(),
         }
         arrays = {**features.arrays, "input.mean": mean, "input.scale": scale}
@@ -164,13 +170,11 @@ def restore(
 
 def _task(plan: RidgePlan, packed: Packed) -> Task:
     stored = 4 * (len(packed.train) + len(packed.heldout)) * (len(packed.inputs.mean) + 1)
-    sizes = (packed.counts, plan.num_features, packed.inputs.dim, len(packed.heldout), stored)
+    sizes = (packed.counts, plan.count(packed.inputs.dim), packed.inputs.dim, len(packed.heldout), stored)
     return Task(*sizes, plan.scheme, plan.solver, len(plan.ridges))
 
 
 def clean(folder: Path) -> None:
-    """Remove what only an unfinished training needs, and files that a kill left unfinished."""
-    for path in folder.glob(".*.partial"):
-        path.unlink()
+    """Remove what only an unfinished training needs."""
     for name in ("frames", "sums"):
         shutil.rmtree(folder / name, ignore_errors=True)

@@ -16,7 +16,7 @@ SCORES = 1 << 30
 """Bytes of heldout scores that are kept; where there are more, each step of the calibration computes them again."""
 
 TEMPERATURE_FRAMES = 20_000
-"""Of heldout ones, at equal distances; a single number is fitted to them."""
+"""Of heldout ones of paired classes, at equal distances; a single number is fitted to them."""
 
 
 def kept(frames: int, classes: int) -> int:
@@ -60,12 +60,11 @@ def calibrate_model(model: Ridge, heldout: Batches) -> float:
     model.calibrate(slopes)
     of_class = torch.full((model.num_classes,), -1, device=model.device)
     of_class[model.classes] = torch.arange(len(model.classes), device=model.device)
-    x, labels = heldout.take(torch.arange(0, len(heldout), -(-len(heldout) // TEMPERATURE_FRAMES)))
-    places = of_class[labels]
-    told_apart = places >= 0
-    scores = model.scores(x[told_apart])
+    told_apart = (of_class[heldout.labels.long()] >= 0).nonzero()[:, 0]
+    x, labels = heldout.take(told_apart[:: -(-len(told_apart) // TEMPERATURE_FRAMES)])
+    scores = model.scores(x)
     del x  # it is as large as what the fit takes
-    temperature, _ = fit_temperature(scores, places[told_apart], biased=False)
+    temperature, _ = fit_temperature(scores, of_class[labels], biased=False)
     model.calibrate(slopes, temperature)
     return temperature
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from kernelam.errors import KernelamError
 from kernelam.memory import installed
-from kernelam.progress import progress
+from kernelam.progress import progress, warn
 from kernelam.training import checkpoint
 from kernelam.training.gram import Grams
 from kernelam.training.krylov import Product, Progress, conjugate_gradients, fitting, gmres
@@ -33,6 +33,9 @@ EXPECTED = 16
 whatever the ridge."""
 SLACK = 1.1
 """The residual is the real one, not that of the recursion, and may be so much above the tolerance."""
+ROUNDING = 1e-5
+"""A share of the right-hand side below which a residual that no longer falls is let pass: more digits than that are
+not to be had of single precision."""
 
 Method = Callable[[Product, Tensor, Tensor, Tensor, int, int], Progress]
 METHODS: dict[str, Method] = {"cg": conjugate_gradients, "gmres": gmres}
@@ -61,12 +64,13 @@ class Solver:
 
 @dataclass
 class Solution:
-    """β of each problem, problems × features; and how many iterations it took to each level of the solver, problems ×
-    levels, 0 for Cholesky."""
+    """β of each problem, problems × features; how many iterations it took to each level of the solver, problems ×
+    levels, 0 for Cholesky; and the largest residual of those that iterate, as a share of its right-hand side."""
 
     beta: Tensor
     iterations: Tensor
     seconds: float
+    residual: float = 0.0
 
 
 def paired_classes(counts: np.ndarray) -> np.ndarray:
@@ -103,7 +107,7 @@ def solve_pairs(grams: Grams, ridge: float, solver: Solver, folder: Path, finger
     classes = torch.from_numpy(paired_classes(grams.counts))
     pairs = pairs_of(len(classes))
     beta, iterations = torch.empty(len(pairs), grams.count), _no_iterations(len(pairs), solver)
-    seconds = 0.0
+    seconds, residual = 0.0, 0.0
     side = side_of(solver, grams.count)
     every = list(blocks(len(classes), side))
     for number, block in enumerate(progress(every, f"{len(pairs)} systems, ridge {ridge:g}")):
@@ -113,13 +117,18 @@ def solve_pairs(grams: Grams, ridge: float, solver: Solver, folder: Path, finger
         if known is None:
             start = time.monotonic()
             found = _solve(grams, classes[pairs[block]], ridge, solver, usual_steps(iterations, EXPECTED))
-            about = {"seconds": time.monotonic() - start}
+            about = {"seconds": time.monotonic() - start, "residual": found[2]}
             known = {"beta": found[0], "iterations": found[1]}, about
             checkpoint.write(path, *known, named)
         arrays, about = known
         beta[block], iterations[block] = arrays["beta"].cpu(), arrays["iterations"]
-        seconds += about["seconds"]
-    return Solution(beta, iterations, seconds)
+        seconds, residual = seconds + about["seconds"], max(residual, about["residual"])
+    if residual > SLACK * solver.tolerance:
+        warn(
+            f"with a ridge of {ridge:g}, residuals ended at up to {residual:.1e} of their right-hand sides, above the"
+            f" --tolerance of {solver.tolerance:g}: single precision has no more digits"
+        )
+    return Solution(beta, iterations, seconds, residual)
 
 
 def side_of(solver: Solver, count: int) -> int:
@@ -153,11 +162,11 @@ def usual_steps(iterations: Tensor, otherwise: int) -> int:
     return math.ceil(steps.double().mean()) if len(steps) else otherwise
 
 
-def _solve(grams: Grams, pairs: Tensor, ridge: float, solver: Solver, steps: int) -> tuple[Tensor, Tensor]:
-    """β of these pairs of classes, and the iterations of each, of which `steps` are expected."""
+def _solve(grams: Grams, pairs: Tensor, ridge: float, solver: Solver, steps: int) -> tuple[Tensor, Tensor, float]:
+    """β of these pairs of classes, the iterations of each, of which `steps` are expected, and the largest residual."""
     b = (grams.g[pairs[:, 0]] - grams.g[pairs[:, 1]]).float().to(grams.device)
     if solver.name == "cholesky":
-        return _direct(grams, pairs, b, ridge), _no_iterations(len(pairs), solver)
+        return _direct(grams, pairs, b, ridge), _no_iterations(len(pairs), solver), 0.0
     return _iterate(grams, pairs, b, ridge, solver, steps)
 
 
@@ -179,12 +188,15 @@ def factorise(A: Tensor, ridge: float, what: str) -> Tensor:
     """L with LLᵀ = A + λI: where single precision cannot tell the least pivot from errors of the sums, in double; but
     without λ there is nothing else in it then."""
     noise = 16 * torch.finfo(torch.float32).eps * float(A.diagonal().max())
-    A.diagonal().add_(ridge)
+    diagonal = A.diagonal().double() + ridge
+    A.diagonal().copy_(diagonal)
     factor, info = torch.linalg.cholesky_ex(A)
-    regular = not info and float(factor.diagonal().min()) ** 2 > noise
-    if not regular and ridge > 0.0:
+    regular = not info and (float(factor.diagonal().min()) ** 2 > noise or (ridge > 0.0 and A.dtype == torch.float64))
+    if not regular and ridge > 0.0 and A.dtype != torch.float64:
         del factor  # before there are two more of twice the size
-        factor, info = torch.linalg.cholesky_ex(A.double())
+        A = A.double()
+        A.diagonal().copy_(diagonal)
+        factor, info = torch.linalg.cholesky_ex(A)
         regular = not info
     if not regular:
         raise _singular(what, f"a ridge of {ridge:g} is below the error of the sums over frames")
@@ -208,14 +220,16 @@ def _products(grams: Grams, pairs: Tensor, ridge: float) -> Product:
     return product
 
 
-def _iterate(grams: Grams, pairs: Tensor, b: Tensor, ridge: float, solver: Solver, steps: int) -> tuple[Tensor, Tensor]:
-    """Until the residual itself is small enough; rounding may make that take a second start, from the residual."""
+def _iterate(
+    grams: Grams, pairs: Tensor, b: Tensor, ridge: float, solver: Solver, steps: int
+) -> tuple[Tensor, Tensor, float]:
+    """Until the residual itself is small enough, or no more than rounding; that may take a second start, from it."""
     product = _products(grams, pairs, ridge)
     x, iterations = torch.zeros_like(b), _no_iterations(len(b), solver)
     total = iterations[:, -1]
     targets = b.norm(dim=1).cpu()[:, None] * torch.tensor(solver.levels)
     residual, left = b.clone(), (targets[:, -1] > 0).nonzero()[:, 0]
-    bases = 4 * b.numel() * EXPECTED
+    bases, worst = 4 * b.numel() * EXPECTED, 0.0
     while len(left):
         room = len(left) if solver.name == "cg" else fitting(bases, b.shape[1], usual_steps(iterations, steps))
         now, later = left[:room], left[room:]
@@ -230,11 +244,15 @@ def _iterate(grams: Grams, pairs: Tensor, b: Tensor, ridge: float, solver: Solve
         failed = ~(after.cpu() <= SLACK * targets[worked, -1])  # what is not a number has not converged
         ended = found.steps[found.begun, -1] < limit  # which is that of the pair with the most iterations
         hopeless = failed & ((total[worked] >= solver.max_iterations) | ended & ~(after < 0.5 * before).cpu())
-        if hopeless.any():
-            rows, shares = worked[hopeless], (after / b[worked].norm(dim=1)).cpu()[hopeless]
-            raise _no_convergence(pairs[rows], shares, total[rows], ridge, solver)
-        left = torch.cat([worked[failed], now[~found.begun], later])
-    return x, iterations
+        shares = (after / b[worked].norm(dim=1)).cpu()
+        passed = hopeless & (shares <= ROUNDING)
+        if (hopeless & ~passed).any():
+            rows = worked[hopeless & ~passed]
+            raise _no_convergence(pairs[rows], shares[hopeless & ~passed], total[rows], ridge, solver)
+        going = failed & ~passed
+        worst = max(worst, *shares[~going].tolist(), 0.0)
+        left = torch.cat([worked[going], now[~found.begun], later])
+    return x, iterations, worst
 
 
 def _later(before: Tensor, steps: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor
 from kernelam.files import alone_in
 from kernelam.frames.batches import Batches
 from kernelam.hmm.transitions import TransitionModel
-from kernelam.models.directory import remove_model, save_model
+from kernelam.models.directory import save_model
 from kernelam.models.posterior import find_device
 from kernelam.models.svm import Svm
 from kernelam.progress import say
@@ -63,9 +63,7 @@ def _train(given: TrainingInput, transitions: TransitionModel, options: SvmOptio
         **seen.record,
         "seed": options.seed,
     }
-    remove_model(given.folder)
-    seen.save(given.folder)
-    save_model(given.folder, model, about, packed.states)
+    save_model(given.folder, model, about, packed.states, [seen.save])
 
 
 def _frames(batches: Batches) -> tuple[Tensor, Tensor]:

@@ -63,6 +63,9 @@ def test_a_gmm_is_not_overwritten_and_the_features_are_told(corpora: Path, tmp_p
     convert_alignments(place / "data/lang", place / "exp/tri3_ali", out)  # its own files may be
     for name in ("cmvn_opts", "final.mat"):
         assert (out / name).read_bytes() == (place / "exp/tri3_ali" / name).read_bytes()
+    convert_alignments(place / "data/lang", place / "exp/tri1_ali", out)  # of other features
+    assert {path.name for path in out.glob("*_opts")} == {p.name for p in (place / "exp/tri1_ali").glob("*_opts")}
+    assert not (out / "final.mat").exists()
     gmm = (place / "exp/mono/final.mdl").read_bytes()
     (out / "final.mdl").write_bytes(gmm)
     with pytest.raises(KernelamError, match=r"final\.mdl is a GMM, which would be lost"):

@@ -64,6 +64,18 @@ def test_pairs_that_agree_are_taken_at_their_word(classes: int, dtype: torch.dty
     np.testing.assert_allclose(found, p, atol=1e-9 if dtype == torch.float64 else 2e-5)
 
 
+def test_threads_change_nothing_and_stay_as_they_were() -> None:
+    mu, before, found = torch.rand(20, 60 * 59 // 2), torch.get_num_threads(), []
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            found.append(couple(mu, 60))
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(*found)
+
+
 def test_certain_pairs_are_no_harm() -> None:
     """One class wins against all, all others are even."""
     classes = 6

@@ -64,6 +64,20 @@ def test_frames_are_counted(made: tuple[Path, Ridge], kernelam) -> None:
     assert 0.0 < float(rows[1][5]) <= 1.0
 
 
+def test_what_is_not_aligned_is_told_and_one_utterance_has_no_interval(
+    made: tuple[Path, Ridge], tmp_path: Path, kernelam
+) -> None:
+    folder, _ = made
+    for name in ("feats.scp", "utt2spk"):
+        lines = (Path("data/dev") / name).read_text().splitlines(keepends=True)[:1]
+        lines += (Path("data/test") / name).read_text().splitlines(keepends=True)[:2]
+        (tmp_path / name).write_text("".join(sorted(lines)))
+    done = kernelam("score", "frames", tmp_path, "exp/tri1_ali_dev", folder, cwd=Path.cwd())
+    assert "warning: 2 of 3 utterances of " in done.stderr
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines()[2:]]
+    assert [row[4:] for row in rows] == [["–", ""], ["–", ""]]
+
+
 def test_what_does_not_belong_together_is_a_sentence(made: tuple[Path, Ridge], tmp_path: Path) -> None:
     folder, _ = made
     data = Path("data/dev")

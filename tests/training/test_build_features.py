@@ -13,6 +13,7 @@ from kernelam.frames.batches import Batches
 from kernelam.frames.store import FrameStore
 from kernelam.frontend.pipeline import Pipeline
 from kernelam.kernels import ArcCosine, FeatureMap, Gaussian, Kernel, Laplacian, Product, SparseGaussian, Sum
+from kernelam.kernels.expression import parse
 from kernelam.models import load_model
 from kernelam.models.directory import save_model
 from kernelam.models.dnn import Dnn, Network
@@ -262,6 +263,8 @@ EXPRESSIONS = [
     "gaussian + laplacian o pca:4 o (arccos1 o pca:6 o gaussian#16)#30",
     "(gaussian + laplacian) o pca:3 o posteriors:{kernel}",
     "gaussian + arccos1 o posteriors:{dnn}",
+    "linear",
+    "posteriors:{dnn}",
     "gaussian o pca:2 o posteriors:{bottleneck}",
 ]
 
@@ -280,6 +283,18 @@ def test_a_model_is_saved_and_restored_whatever_its_kernel(expression, first_mod
     first = (tmp_path / "model.safetensors").read_bytes()
     save_model(tmp_path, loaded, {})
     assert (tmp_path / "model.safetensors").read_bytes() == first
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_how_many_features_there_will_be_is_known_before(expression, first_models, train):
+    expression = expression.format(**first_models)
+    assert module.count_of(parse(expression), 2 * DIM, 40, 40) == build(train, expression)[1].count
+
+
+@pytest.mark.parametrize("width", ["1e-40", "1e40"])
+def test_widths_that_are_no_single_precision_are_a_sentence(width, train):
+    with pytest.raises(KernelamError, match="that single precision has no room for: choose a --bandwidth nearer to 1"):
+        build(train, f"gaussian@{width}")
 
 
 MISTAKES = {

@@ -180,7 +180,7 @@ def test_the_same_again_does_nothing_and_anything_else_is_done(place, capsys, we
     assert (place / "out/tree").read_bytes() == (place / "a/tree").read_bytes()
 
 
-def test_a_run_that_is_killed_leaves_a_whole_model_or_none(place, monkeypatch):
+def test_a_run_that_is_killed_leaves_the_model_before(place, monkeypatch):
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -195,7 +195,8 @@ def test_a_run_that_is_killed_leaves_a_whole_model_or_none(place, monkeypatch):
     monkeypatch.setattr(directory, "write_counts", killed)
     with pytest.raises(KeyboardInterrupt):
         combine(given(place), None, "cpu")
-    assert sorted(path.name for path in (place / "out").iterdir()) == ["model.safetensors"]
+    assert load_model(place / "out").weights == [0.5, 0.5]
+    assert (place / "out/model.json").read_bytes() == before
     monkeypatch.undo()
     combine(given(place), None, "cpu")
     combine(given(place, folder="whole"), None, "cpu")

@@ -125,6 +125,6 @@ def test_more_vectors_than_frames_or_disk_are_refused(made, tmp_path, monkeypatc
         train(made, tmp_path / "model", "--basis 1000000")
     usage = shutil.disk_usage(tmp_path)._replace(free=1000)
     monkeypatch.setattr(expansion.shutil, "disk_usage", lambda folder: usage)
-    with pytest.raises(KernelamError, match=r"12 vectors take 0.0 GiB of disk in .*; a smaller --basis takes less"):
+    with pytest.raises(KernelamError, match=r"12 vectors take 0\.00 GiB of disk in .*; a smaller --basis takes less"):
         train(made, tmp_path / "model")
     assert not list((tmp_path / "model").iterdir())

@@ -75,5 +75,5 @@ def test_draws_of_rounds_and_blocks_do_not_overlap() -> None:
 
 def test_memory_that_is_not_there_is_refused_with_the_figures() -> None:
     check_memory(2**30, 2**31, "it", "less is more")
-    with pytest.raises(KernelamError, match=r"it takes 2\.0 GiB of memory, and 1\.0 GiB are free; less is more"):
+    with pytest.raises(KernelamError, match=r"it takes 2\.00 GiB of memory, and 1\.00 GiB are free; less is more"):
         check_memory(2**31, 2**30, "it", "less is more")

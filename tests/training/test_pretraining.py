@@ -125,7 +125,7 @@ def test_a_network_that_memory_does_not_hold_is_refused_before_it_is_made(setup,
     DnnPlan(Network(3, 200)).prepare(setup)
     for plan in (DnnPlan(Network(3, 10_000)), DnnPlan(Network(1, 10**9), "discriminative")):
         for work in (plan.prepare, lambda setup, plan=plan: plan.build(setup, 0.0)):
-            with pytest.raises(KernelamError, match=r"units takes .* GiB of memory, and 1\.0 GiB are free; .* --width"):
+            with pytest.raises(KernelamError, match=r"GiB of memory, and 1\.00 GiB are free; .* --width"):
                 work(setup)
 
 

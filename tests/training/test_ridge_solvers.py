@@ -258,6 +258,20 @@ def test_one_vs_rest_is_that_of_scikit_learn(tmp_path: Path, monkeypatch) -> Non
     np.testing.assert_allclose(found.beta, exact, rtol=0, atol=1e-5 * np.abs(exact).max())
 
 
+@pytest.mark.parametrize("name", ["cg", "gmres"])
+def test_a_tolerance_below_rounding_is_met_as_far_as_it_goes(problem, tmp_path: Path, name: str, capsys) -> None:
+    grams, z, labels = problem
+    found = solve_pairs(grams, 0.1, Solver(name, 1e-12), tmp_path, "f")
+    assert 1e-12 < found.residual < 1e-5
+    np.testing.assert_allclose(found.beta, dense(z, labels, 0.1), rtol=0, atol=2e-3)
+    said = capsys.readouterr().err
+    assert f"residuals ended at up to {found.residual:.1e} of their right-hand sides, above the --tolerance" in said
+    again = solve_pairs(grams, 0.1, Solver(name, 1e-12), tmp_path, "f")  # of what was kept
+    assert again.residual == found.residual
+    assert solve_pairs(grams, 0.1, Solver(name, 1e-3), tmp_path / "other", "f").residual <= 1.1e-3
+    assert "residuals" not in capsys.readouterr().err.split("residuals", 2)[-1]
+
+
 def test_what_cannot_be_solved_is_a_sentence(problem, tmp_path: Path) -> None:
     grams, _, _ = problem
     with pytest.raises(KernelamError, match=r"gmres did not converge for 10 pairs, classes \d and \d worst: after 2"):

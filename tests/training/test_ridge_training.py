@@ -1,5 +1,6 @@
 """Ridge models from data directories: in one go, by jobs, after kills; and everything that is refused."""
 
+import errno
 import json
 import math
 import multiprocessing
@@ -22,7 +23,7 @@ from kernelam.hmm.tree import ContextTree
 from kernelam.kaldi.alignment import read_alignment_dir, write_alignments
 from kernelam.kaldi.ark import ArkWriter, read_ark
 from kernelam.memory import mapped_now
-from kernelam.models import load_model
+from kernelam.models import directory, load_model
 from kernelam.models.description import describe
 from kernelam.models.ridge import Ridge
 from kernelam.report.experiments import system
@@ -98,7 +99,7 @@ def test_a_model_and_what_it_says(given: TrainingInput, capsys: pytest.CaptureFi
     train_ridge(given, PLAN, "cpu")
     said = capsys.readouterr().err
     assert "warning: 3 of 9 classes have fewer than 2 training frames (6 7 8)" in said
-    assert "one-vs-one of 9 classes with 40 features, 15 systems: 0.00 GiB of disk" in said
+    assert "one-vs-one of 6 classes with 40 features, 15 systems: 0.00 GiB of disk" in said
     about = describe(given.folder)
     assert about["kind"] == "ridge"
     assert system(about) == "Gaussian kernel ridge regression, one-vs-one, 40 features"
@@ -154,6 +155,56 @@ def test_a_job_of_another_training_changes_nothing(given: TrainingInput, monkeyp
     train_ridge(given, PLAN, "cpu")
     assert model_of(given) == model_of(whole)
     assert sorted(os.listdir(given.folder)) == sorted(os.listdir(whole.folder))
+
+
+def test_a_job_does_not_sum_the_frames_of_another_training(given: TrainingInput, tmp_path: Path) -> None:
+    """One that was killed once its frames were there, whose features are those of the training before."""
+    prepare_ridge(given, PLAN, "cpu")
+    later = replace(given, data=given.heldout_data, ali=given.heldout_ali, folder=tmp_path / "later")
+    prepare_ridge(later, PLAN, "cpu")
+    shutil.rmtree(given.folder / "frames")
+    (later.folder / "frames").rename(given.folder / "frames")
+    with pytest.raises(KernelamError, match=r"exp has frames of a training that was begun after this one"):
+        sum_share(given.folder, 1, 1, "cpu")
+    whole = elsewhere(given, "whole")
+    for one in (given, whole):
+        train_ridge(one, PLAN, "cpu")
+    assert model_of(given) == model_of(whole)
+
+
+def test_models_whose_posteriors_are_features_decide_too(tmp_path: Path) -> None:
+    told, plan = [], replace(PLAN, kernel=f"gaussian o posteriors:{tmp_path}")
+    for name in ("one", "two"):
+        (tmp_path / "model.json").write_text(json.dumps({"fingerprint": name}))
+        told.append((plan.settings(), plan.of_sums()))
+    assert told[0][0] != told[1][0]
+    assert told[0][1] != told[1][1]
+
+
+def test_features_are_counted_before_they_are_drawn(given: TrainingInput, capsys: pytest.CaptureFixture[str]) -> None:
+    train_ridge(given, replace(PLAN, kernel="linear", num_features=40000), "cpu")
+    assert "with 12 features, 15 systems: 0.00 GiB of disk" in capsys.readouterr().err
+    with pytest.raises(KernelamError, match=r"singular: \d+ frames for 400 features"):
+        train_ridge(given, replace(PLAN, num_features=400, ridges=(0.0,)), "cpu")
+
+
+def test_a_model_is_there_until_the_next_one_is_written(given: TrainingInput, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    train_ridge(given, PLAN, "cpu")
+    before = {path.name: path.read_bytes() for path in given.folder.iterdir()}
+    for name in ("write_arrays", "write_description"):
+        with monkeypatch.context() as patched:
+            patched.setattr(directory, name, full)
+            with pytest.raises(OSError, match="No space left"):
+                train_ridge(given, replace(PLAN, num_features=30), "cpu")
+        left = {path.name: path.read_bytes() for path in given.folder.iterdir() if path.is_file()}
+        assert left == before
+        assert sorted(os.listdir(given.folder)) == sorted([*before, "frames", "sums"])
+    train_ridge(given, replace(PLAN, num_features=30), "cpu")
+    assert sorted(os.listdir(given.folder)) == sorted(before)
+    assert model_of(given) != before["model.safetensors"]
 
 
 def dying(given: TrainingInput, last: int) -> None:
@@ -245,13 +296,13 @@ def test_what_does_not_fit_is_refused(given: TrainingInput, monkeypatch: pytest.
             large.truncate(2**40)  # which is not freed
         big = replace(PLAN, num_features=4000)
         with pytest.raises(
-            KernelamError, match=r"with 4000 features takes \d+\.\d GiB of disk in .*, and 0\.0 GiB are"
+            KernelamError, match=r"with 4000 features takes \d+\.\d\d GiB of disk in .*, and 0\.00 GiB are"
         ):
             train_ridge(given, big, "cpu")
         shutil.rmtree(given.folder / "log")
     with monkeypatch.context() as patched:
         patched.setattr(ridge_needs, "available", lambda device: -(2**40))
-        refused(r"with 40 features takes \d\.\d GiB of memory, and -\d+\.\d GiB are free; fewer --num-features")
+        refused(r"with 40 features takes \d\.\d\d GiB of memory, and -\d+\.\d\d GiB are free; fewer --num-features")
     refused(
         r"the system of classes \d and \d is singular: \d+ frames for 2000",
         replace(PLAN, num_features=2000, ridges=(0.0,)),

@@ -225,8 +225,8 @@ def test_what_cannot_be_is_a_sentence(digits, made, monkeypatch, tmp_path):
     with pytest.raises(KernelamError, match="all examples are one in the feature space"):
         train_svm(torch.ones(6, 2), labels[:6], torch.ones(6, 2), labels[:6], SvmOptions())
     monkeypatch.setattr(svm, "available", lambda: 1 << 20)
-    with pytest.raises(KernelamError, match=r"the kernel matrix of 1797 examples takes 0.2 GiB of memory"):
+    with pytest.raises(KernelamError, match=r"the kernel matrix of 1797 examples takes 0\.2\d? GiB of memory"):
         check_gram(1797, "arccos1")
-    with pytest.raises(KernelamError, match=r"examples takes 0.2 GiB of memory"):
+    with pytest.raises(KernelamError, match=r"examples takes 0\.2\d? GiB of memory"):
         train(made, tmp_path / "model")
     assert not (tmp_path / "model/model.json").exists()
