@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -78,22 +79,37 @@ def run_once(
         digests.save()
         say(f"{' '.join(map(str, outputs))}: current")
         return
-    for path in (record, mark):
+    for path in [mark] if force else [record, mark]:
         if path is not None:
             path.unlink(missing_ok=True)
-    if force:  # what finds its own work done would leave it
-        for path in [*map(Path, made.get("outputs", [])), *outputs]:
-            if path.is_file() and _is_of(path, outputs):
-                path.unlink()
-    status = subprocess.run(command, check=False).returncode
-    if status != 0:
-        raise KernelamError(f"{command[0]} failed with status {status}")
+    every = [path for path in (*map(Path, made.get("outputs", [])), *outputs) if _is_of(path, outputs)]
+    with _aside([path for path in dict.fromkeys([record, *every]) if path.is_file()] if force else []):
+        status = subprocess.run(command, check=False).returncode
+        if status != 0:
+            raise KernelamError(f"{command[0]} failed with status {status}")
     if missing := [path for path in outputs if not path.exists()]:
         raise KernelamError(f"{command[0]} ended well but did not make {missing[0]}")
     result = {"told": told, "outputs": digests.tree(outputs)}
     with replacing(record, "w") as stream:
         stream.write(json.dumps(result, indent=1))
     digests.save()
+
+
+@contextmanager
+def _aside(paths: Sequence[Path]) -> Iterator[None]:
+    """Files out of the way of what would find its own work done and leave it; back in their place if it fails."""
+    moved = {path: path.with_name(f".{path.name}.before") for path in paths}
+    for path, place in moved.items():
+        path.replace(place)
+    try:
+        yield
+    except BaseException:
+        for path, place in moved.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            place.replace(path)
+        raise
+    for place in moved.values():
+        place.unlink(missing_ok=True)
 
 
 def _is_of(path: Path, outputs: Sequence[Path]) -> bool:

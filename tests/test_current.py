@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernelam.current import run_once
+from kernelam.errors import KernelamError
 
 COUNT = 'echo run >> runs; cat "$0" > out; echo made >> out'
 
@@ -76,6 +77,25 @@ def test_force_and_missing_things(kernelam, once, tmp_path):
     assert "nowhere, which bash reads, is not there: run the stage that makes it" in done.stderr
     done = kernelam("once", "--out", "never", *words, cwd=tmp_path)
     assert "did not make never" in done.stderr
+
+
+@pytest.mark.parametrize("script", ["exit 3", "echo new > made/one; exit 3", "kill -INT $PPID; sleep 1"])
+def test_what_is_forced_and_fails_leaves_what_was_there(once, script):
+    make = "mkdir -p made; for x in one two; do [[ -e made/$x ]] || echo $RANDOM > made/$x; done"
+    places = [Path("in")], [Path("made")]
+
+    def contents() -> dict[str, str]:
+        return {path.name: path.read_text() for path in Path("made").iterdir()}
+
+    with contextlib.chdir(once.folder):
+        run_once(*places, ["bash", "-c", make], force=False)
+        before = contents()
+        with pytest.raises((KernelamError, KeyboardInterrupt)):
+            run_once(*places, ["bash", "-c", script], force=True)
+        assert contents() == before
+        run_once(*places, ["bash", "-c", make], force=True)
+        assert contents().keys() == before.keys()
+        assert contents() != before
 
 
 def test_a_record_that_names_no_output_or_another_file_is_not_believed(once):

@@ -25,8 +25,10 @@ class ArcCosine(InnerProductKernel):
 
     def from_products(self, xx: Tensor, yy: Tensor, xy: Tensor) -> Tensor:
         """A zero vector is at right angles to all: as the random features have it, whose step is ½ at 0."""
-        norms = (xx * yy).sqrt()
-        cos = torch.where(norms > 0.0, xy / norms, 0.0).clamp(-1.0, 1.0)
+        larger = torch.maximum(xx, yy).clamp_min(torch.finfo(xx.dtype).tiny)
+        share = (xx / larger * (yy / larger)).sqrt()  # exactly 1 for y = x, and no product of norms that overflows
+        norms = larger * share
+        cos = torch.where(share > 0.0, xy / larger / share, 0.0).clamp(-1.0, 1.0)
         theta = cos.acos()
         sin = (1.0 - cos.square()).sqrt()
         if self.degree == 0:

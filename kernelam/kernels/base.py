@@ -66,8 +66,8 @@ class Kernel(ABC):
     def from_products(self, xx: Tensor, yy: Tensor, xy: Tensor) -> Tensor:
         """k as a function of |x|², |y|² and x·y, element by element; only some kernels are one."""
         raise KernelamError(
-            f"the {self.name} kernel is no function of inner products, so its composition with another kernel has no"
-            " closed form"
+            f"the {self.name} kernel is no function of inner products, as it would have to be for a composition with"
+            " another kernel in closed form, or for basis vectors"
         )
 
     def norm_from(self, xx: Tensor) -> Tensor:

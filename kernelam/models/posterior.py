@@ -12,7 +12,7 @@ from torch import Tensor
 from kernelam.errors import KernelamError
 from kernelam.frontend.pipeline import Pipeline
 from kernelam.frontend.transforms import splice
-from kernelam.models.base import AcousticModel, log_priors
+from kernelam.models.base import PRIOR_FLOOR, AcousticModel, log_priors
 
 LARGEST = 1e20  # of what inputs are scaled by
 WIDEST = 999  # frames of context on a side
@@ -118,11 +118,12 @@ class PosteriorModel(AcousticModel):
 
     def with_others(self, log_p: Tensor, classes: Tensor) -> Tensor:
         """log p of all classes from that of `classes` alone, batch × these; any other has a fixed probability, its
-        share of the training frames or that of half a frame."""
-        fixed = np.log(np.maximum(self.counts, 0.5) / self.counts.sum()).astype(np.float32)
-        shares = torch.from_numpy(fixed).to(log_p.device).index_fill_(0, classes, -torch.inf)
-        left = torch.log1p(-shares.exp().sum())
-        return shares.repeat(len(log_p), 1).index_copy_(1, classes, log_p + left)
+        share of the training frames, or one that no prior is below: so its likelihood is never above that of all."""
+        least = min(0.5, PRIOR_FLOOR * self.counts.sum() / self.num_classes)
+        frames = np.maximum(self.counts, least)
+        fixed = torch.from_numpy(np.log(frames / frames.sum()).astype(np.float32)).to(log_p.device)
+        known = torch.logsumexp(fixed[classes], dim=0)
+        return fixed.repeat(len(log_p), 1).index_copy_(1, classes, log_p + known)
 
     def log_likelihoods(self, features: np.ndarray, classes: np.ndarray | None = None) -> np.ndarray:
         every = self.log_posteriors(features) - log_priors(self.counts)

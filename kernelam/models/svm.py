@@ -46,14 +46,17 @@ class KernelSvm:
         i, j = torch.triu_indices(len(sizes), len(sizes), 1, device=x.device)
         return (parts[i, :, j - 1] + parts[j, :, i]).T + self.offsets
 
-    def predict(self, x: Tensor) -> Tensor:
-        """The class that wins most of its pairs; of several, the first."""
+    def votes(self, x: Tensor) -> Tensor:
+        """How many of its pairs each of `classes` wins."""
         count = len(self.classes)
         i, j = torch.triu_indices(count, count, 1, device=x.device)
         won = self.decisions(x) > 0
-        votes = torch.zeros(len(x), count, dtype=torch.int64, device=x.device)
-        votes.index_add_(1, i, won.long()).index_add_(1, j, (~won).long())
-        return self.classes[votes.argmax(dim=1)]
+        votes = torch.zeros(len(x), count, device=x.device)
+        return votes.index_add_(1, i, won.float()).index_add_(1, j, (~won).float())
+
+    def predict(self, x: Tensor) -> Tensor:
+        """The class that wins most of its pairs; of several, the first."""
+        return self.classes[self.votes(x).argmax(dim=1)]
 
 
 NAMES = ("classes", "sizes", "vectors", "alpha", "offsets")
@@ -63,7 +66,8 @@ class Svm(PosteriorModel):
     """A machine whose decisions are probabilities: σ(a f) is that of the first class of a pair, a > 0 its slope, and
     those of all pairs are coupled (chen2016, eq. 6 and 7).
 
-    There is nothing added to a f: so the more probable of two classes is the one that the machine decides for.
+    There is nothing added to a f: so the more probable of two classes is the one that the machine decides for. Of more,
+    the most probable is not always the one with most votes.
     """
 
     kind = "svm"
@@ -94,6 +98,12 @@ class Svm(PosteriorModel):
         else:
             log_p = couple(torch.sigmoid(s), len(classes)).clamp_min_(torch.finfo(s.dtype).tiny).log_()
         return self.with_others(log_p, classes)
+
+    @torch.no_grad()
+    def votes(self, x: Tensor) -> Tensor:
+        """How many of its pairs each class wins; one that the machine does not know has −∞."""
+        votes = torch.full((len(x), self.num_classes), -torch.inf, device=x.device)
+        return votes.index_copy_(1, self.numbers["classes"], self.machine.votes(x))
 
     def config(self) -> dict[str, Any]:
         return {"kernel": self.kernel.settings(), "vectors": len(self.parameters["vectors"])}

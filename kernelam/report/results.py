@@ -221,14 +221,21 @@ def _notes(experiments: list[Experiment], reference: Experiment, sets: tuple[str
         f" to {test}; the oracle has them chosen on {test} itself, for comparison only."
     )
     paired = f"of a paired bootstrap test against {against} ({first.test['replicates']:,} replicates)"
+    counted, seen = units, ""
     if units == CLASSES:
+        counted = "utterances"
+        if any(run.about.get("kind") == "svm" for runs in experiments for run in runs):
+            seen = (
+                f" Once their options are chosen, support vector machines are trained on {dev} too: their errors there"
+                " are on what they have learned."
+            )
         weights = f"Errors are those of {units}. Models are chosen on {dev}, {test} is only reported."
         if not seeds:
             paired = f"of McNemar's exact test against {against}"
     return (
         f"{weights} Intervals are 95 % bootstrap intervals over {first.test['utterances']} utterances, p is that"
         f" {paired}.{seeds} There are"
-        f" {first.dev['ref_words']:,} {units} in {dev}, {first.test['ref_words']:,} in {test}.{rule}"
+        f" {first.dev['ref_words']:,} {counted} in {dev}, {first.test['ref_words']:,} in {test}.{rule}{seen}"
     )
 
 

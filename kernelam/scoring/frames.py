@@ -11,6 +11,7 @@ from kernelam.kaldi.alignment import aligned, read_alignment_dir
 from kernelam.models import is_posterior
 from kernelam.models.directory import load_posterior_model
 from kernelam.models.ridge import Ridge
+from kernelam.models.svm import Svm
 from kernelam.progress import progress
 from kernelam.scoring.alignment import ErrorCounts
 from kernelam.scoring.wer import WerResult
@@ -19,7 +20,7 @@ Scorer = Callable[[np.ndarray], np.ndarray]
 
 
 def frame_errors(folder: Path, data: Path, ali: Path, device: str = "cpu") -> dict[str, WerResult]:
-    """Frames whose class has not the highest probability; of a ridge model, also those where it has not most votes."""
+    """Frames whose class has not the highest probability; of models of pairs also those where it has not most votes."""
     if not is_posterior(folder):
         raise KernelamError(f"{folder} holds no model of posteriors, of which alone there are frame errors")
     model = load_posterior_model(folder, device)
@@ -27,9 +28,9 @@ def frame_errors(folder: Path, data: Path, ali: Path, device: str = "cpu") -> di
     if transitions.tuples != TransitionModel.load(folder / "final.mdl").tuples:
         raise KernelamError(f"{ali}/final.mdl and {folder}/final.mdl number the states differently")
     ways: dict[str, Scorer] = {"probabilities": model.log_posteriors}
-    if isinstance(model, Ridge):
-        ridge = model
-        ways["votes"] = lambda frames: ridge.votes(ridge.inputs.tensor(frames).to(ridge.device)).cpu().numpy()
+    if isinstance(model, Ridge | Svm):
+        votes = model.votes
+        ways["votes"] = lambda frames: votes(model.inputs.tensor(frames).to(model.device)).cpu().numpy()
     features, alignments = model.open(data), read_alignment_dir(ali)
     utts = aligned(features, alignments, data, ali)
     found: dict[str, dict[str, ErrorCounts]] = {way: {} for way in ways}

@@ -1,6 +1,6 @@
 """From a kernel expression to its exact function, bandwidths fitted to samples, where no random features are wanted."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Protocol
 
@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from kernelam.errors import KernelamError
+from kernelam.frames.order import some
 from kernelam.kernels import expression as ask
 from kernelam.kernels.arccos import ArcCosine
 from kernelam.kernels.base import BandwidthKernel, Kernel
@@ -24,6 +25,7 @@ from kernelam.randomness import stream
 PAIRS = 20_000  # for a median
 CHUNK = 2_000  # of them at once
 LEAST = 1e-30  # width of a kernel; and the largest is its inverse
+LARGEST = 1e18  # k: its square is a number of single precision
 SQUARE = 100  # of them at once where a kernel has to be evaluated for all with all
 
 
@@ -56,6 +58,12 @@ Fit = Callable[[BandwidthKernel, float | None, Kernel | None], Kernel]
 """What gives a kernel its width: a multiple of the median, if there is one, of distances in the space of another."""
 
 
+def check_bandwidths(values: Iterable[float]) -> None:
+    """Before there are any frames."""
+    if wrong := [value for value in values if not 0.0 < value < float("inf")]:
+        raise KernelamError(f"a bandwidth is a number above zero, not {wrong[0]:g}")
+
+
 def unit_kernel(expression: str) -> Kernel:
     """The exact kernel of an expression, bandwidths still 1; what has no closed form is refused."""
     node = ask.parse(expression)
@@ -77,7 +85,19 @@ def fit_kernel(expression: str, bandwidth: float, samples: Samples, seed: int) -
         median = float(torch.cat([kernel.distances(x, y, rng).cpu() for x, y in pairs]).median())
         return with_median(kernel, factor or bandwidth, median)
 
-    return _kernel(ask.parse(expression), None, fit)
+    kernel = _kernel(ask.parse(expression), None, fit)
+    _check_range(kernel, samples, expression, seed)
+    return kernel
+
+
+def _check_range(kernel: Kernel, samples: Samples, expression: str, seed: int) -> None:
+    """Layers of degree 2 square k(x, x), and polynomials raise it to their degree."""
+    x, _ = samples.take(torch.from_numpy(some(len(samples), SQUARE, stream(seed, "range"))))
+    if not bool((kernel.matrix(x, x).abs() < LARGEST).all()):  # which what is not a number is not
+        raise KernelamError(
+            f"the kernel {expression} of these frames is too large for single precision: take a lower degree, or fewer"
+            " layers of degree 2"
+        )
 
 
 def _kernel(node: ask.Expression, below: Kernel | None, fit: Fit, sparse: bool = True) -> Kernel:

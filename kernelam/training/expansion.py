@@ -19,7 +19,7 @@ from kernelam.progress import say, warn
 from kernelam.training import checkpoint
 from kernelam.training.acoustic import HELDOUT, Packed, TrainingInput, check_alignments, pack_frames
 from kernelam.training.cost import peak_memory
-from kernelam.training.exact import fit_kernel, unit_kernel
+from kernelam.training.exact import check_bandwidths, fit_kernel, unit_kernel
 from kernelam.training.examination import examine
 from kernelam.training.metrics import evaluate
 from kernelam.training.pursuit import CHECKPOINT, TABLE, Pursuit, PursuitOptions, Some, pursue, try_penalties
@@ -37,6 +37,9 @@ class ExpansionPlan:
     bandwidths: tuple[float, ...] = (1.0,)  # to choose from
     penalties: tuple[float, ...] = (1.0,)  # to choose from
     priors: str = "uniform"  # what decoding divides by: as the paper has it, or shares of the training frames
+
+    def __post_init__(self) -> None:
+        check_bandwidths(self.bandwidths)
 
     def settings(self) -> dict[str, Any]:
         """All but the seed, in which runs may differ and be one experiment."""

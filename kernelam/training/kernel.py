@@ -13,6 +13,7 @@ from kernelam.models.posterior import GradientModel
 from kernelam.models.softmax import CHUNK_ELEMENTS, KernelSoftmax, check_bottleneck
 from kernelam.ranks import beside, current, number, world
 from kernelam.training.acoustic import Setup
+from kernelam.training.exact import check_bandwidths
 from kernelam.training.features import (
     CHUNK,
     build_features,
@@ -43,8 +44,7 @@ class KernelPlan:
     blocks: int = 1
 
     def __post_init__(self) -> None:
-        if not all(bandwidth > 0.0 for bandwidth in self.bandwidths):
-            raise KernelamError(f"a bandwidth must be above zero, not {min(self.bandwidths):g}")
+        check_bandwidths(self.bandwidths)
         if not 1 <= self.block <= self.blocks:
             raise KernelamError(f"there is no block {self.block} of {self.blocks}")
         if self.blocks > 1 and self.num_features % (2 * self.blocks):

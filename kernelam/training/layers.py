@@ -1,8 +1,8 @@
 """Layers of a multilayer kernel machine (cho2009, section 3.1): pruned inputs, then kernel PCA, pruned, and so on.
 
-The widths, and those of Gaussian kernels, are chosen layer by layer on other examples; or on the last, which are then
-part of what all layers are made of again (section 3.2). Each layer is kept in a file, from which a run that was killed
-goes on.
+The widths, and those of Gaussian kernels, are chosen layer by layer on other examples, which the layers are not made of
+(in section 3.2 they become part of the training set again). Each layer is kept in a file, from which a run that was
+killed goes on.
 """
 
 from collections.abc import Callable
@@ -21,12 +21,12 @@ from kernelam.progress import say
 from kernelam.randomness import stream
 from kernelam.training import checkpoint
 from kernelam.training.checkpoint import Clock
-from kernelam.training.exact import Table, fit_kernel, unit_kernel
+from kernelam.training.exact import Table, check_bandwidths, fit_kernel, unit_kernel
 from kernelam.training.kernel_pca import check_components, fit_kernel_pca
 from kernelam.training.lmnn import MetricOptions, learn_metric
 from kernelam.training.pruning import Width, choose_width, ranking
 
-VALIDATION = 2000  # examples at the end that choose; of few, one of six
+VALIDATION = 2000  # other examples that choose
 
 Saved = tuple[dict[str, Tensor], dict[str, Any]]
 """Arrays, and what is told of them."""
@@ -50,6 +50,7 @@ class LayerOptions:
             raise KernelamError(
                 f"kernel PCA of {self.pca_examples} examples cannot be where there are {self.examples} in all"
             )
+        check_bandwidths(self.bandwidths)
         check_components(self.components, self.pca_examples)
         MetricOptions(self.targets)
         unit_kernel(self.kernel)
@@ -103,39 +104,12 @@ def build_layers(
     labels: Tensor,
     options: LayerOptions,
     steps: Steps,
-    others: tuple[Tensor, Tensor] | None = None,
+    others: tuple[Tensor, Tensor],
     below: Layers | None = None,
 ) -> Layers:
-    """Choose on `others` with their labels, on top of the layers `below`, if there are any; or, without others,
-    on the last examples, and then make all of them count.
-
-    The last are no others where examples come in runs that are alike, as frames of an utterance do.
-    """
-    if others is not None:
-        return _choose(x, labels, *others, options, steps, below)
-    count = len(x) - min(VALIDATION, len(x) // 6)
-    if count == len(x):
-        raise KernelamError(f"{len(x)} examples are too few: some must choose the widths of layers")
-    chosen = _choose(x[:count], labels[:count], x[count:], labels[count:], options, steps).chosen
-    kept = steps.get("inputs", lambda: ({"kept": ranking(x, labels)[: chosen[0]["features"]]}, {}))[0]["kept"]
-    hidden, layers = x[:, kept.to(x.device)], []
-    for number, row in enumerate(chosen[1:], 1):
-        make = partial(_make, hidden, labels, row, number, options)
-        layers.append(_restored(steps.get(f"layer.{number}", make), x))
-        hidden = layers[-1](hidden)
-    return Layers(kept, layers, chosen, hidden)
-
-
-def _choose(
-    x: Tensor,
-    labels: Tensor,
-    x_new: Tensor,
-    labels_new: Tensor,
-    options: LayerOptions,
-    steps: Steps,
-    below: Layers | None = None,
-) -> Layers:
-    """With as many features of the inputs and of each layer, and with such kernel widths, as are best for the new."""
+    """With as many features of the inputs and of each layer, and with such kernel widths, as are best for `others`
+    with their labels; on top of the layers `below`, if there are any."""
+    x_new, labels_new = others
 
     def inputs() -> Saved:
         order = ranking(x, labels).to(x.device)
@@ -185,11 +159,6 @@ def _try(
     order = ranking(old, labels).to(x.device)
     width: Width = choose_width(old[:, order], labels, new[:, order], labels_new)
     return _saved(layer.some(order[: width.features]), {**asdict(width), "bandwidth": bandwidth})
-
-
-def _make(x: Tensor, labels: Tensor, row: dict[str, Any], number: int, options: LayerOptions) -> Saved:
-    layer = _components(x, row["bandwidth"], number, options)
-    return _saved(layer.some(ranking(layer(x), labels)[: row["features"]]), {})
 
 
 def _saved(layer: KernelPca, about: dict[str, Any]) -> Saved:

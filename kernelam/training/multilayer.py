@@ -36,8 +36,6 @@ def train_multilayer(given: TrainingInput, options: LayerOptions, device: str, b
     machine in `below` that was made in the same way, which saves time and changes nothing."""
     transitions, place = check_alignments(given, Multilayer.kind), find_device(device)
     machine = _machine(below, options, device) if below else None
-    if options.layers:
-        check_pca_memory(options.pca_examples, place)
     with alone_in(given.folder):
         try:
             _train(given, transitions, options, place, machine)
@@ -81,6 +79,8 @@ def _train(
     if packed is None:
         shutil.rmtree(unfinished, ignore_errors=True)
         return
+    if options.layers:
+        check_pca_memory(min(options.pca_examples, len(packed.train)), place)
     steps = Steps(unfinished, packed.fingerprint)
     x, labels, classes = _examples(packed, options)
     below = _below(machine, packed, x) if machine else None

@@ -1,6 +1,5 @@
 """A training of a ridge model before its sums over frames: settings, checks, frames, features."""
 
-import math
 import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -20,6 +19,7 @@ from kernelam.models.ridge import SCHEMES
 from kernelam.progress import warn
 from kernelam.training import checkpoint
 from kernelam.training.acoustic import Packed, TrainingInput, fingerprint_of, pack_frames
+from kernelam.training.exact import check_bandwidths
 from kernelam.training.features import build_features, check_drawable, count_of, models_of
 from kernelam.training.gram import Sums
 from kernelam.training.ridge_needs import Needs, Task, check_needs, matrix_sizes
@@ -42,8 +42,7 @@ class RidgePlan:
     def __post_init__(self) -> None:
         if self.scheme not in SCHEMES:
             raise KernelamError(f"no scheme is called {self.scheme}; there are {', '.join(SCHEMES)}")
-        if not 0.0 < self.bandwidth < math.inf:
-            raise KernelamError(f"a bandwidth is a number above zero, not {self.bandwidth:g}")
+        check_bandwidths([self.bandwidth])
 
     def settings(self) -> dict[str, Any]:
         own = {name: value for name, value in asdict(self).items() if name != "seed"}

@@ -17,7 +17,7 @@ from kernelam.memory import available, check_memory
 from kernelam.models.svm import KernelSvm
 from kernelam.progress import say, warn
 from kernelam.training.calibration import Scores, calibrate
-from kernelam.training.exact import Table, fit_kernel, unit_kernel
+from kernelam.training.exact import Table, check_bandwidths, fit_kernel, unit_kernel
 
 ELEMENTS = 1 << 23  # of a kernel matrix, computed at once
 CACHE = 200  # MiB that libsvm keeps of rows of it
@@ -34,6 +34,7 @@ class SvmOptions:
     def __post_init__(self) -> None:
         if wrong := [c for c in self.penalties if not 0.0 < c < float("inf")]:
             raise KernelamError(f"the penalty C of a support vector machine is above zero, not {wrong[0]:g}")
+        check_bandwidths(self.bandwidths)
         unit_kernel(self.kernel)
 
 
@@ -132,8 +133,15 @@ def train_svm(x: Tensor, labels: Tensor, x_new: Tensor, labels_new: Tensor, opti
     Penalties are multiples of 1/v, with v the variance of φ(x): C then means the same for kernels of any scale and with
     any mean, of which layers of arc-cosine kernels have more and more.
     """
-    if len(unknown := labels_new[~torch.isin(labels_new, labels)]):
-        raise KernelamError(f"heldout examples are of class {int(unknown[0])}, of which no training example is")
+    known = torch.isin(labels_new, labels)
+    if not known.any():
+        raise KernelamError("no heldout frame is of a class that training frames are of: there is nothing to choose by")
+    if not known.all():
+        warn(
+            f"{int((~known).sum())} of {len(known)} heldout frames are left out: no training frame is of their"
+            f" {len(labels_new[~known].unique())} classes, {int(labels_new[~known].min())} first"
+        )
+        x_new, labels_new = x_new[known], labels_new[known]
     both, all_labels = torch.cat([x, x_new]), torch.cat([labels, labels_new])
     trials: list[dict[str, float]] = []
     chosen, fewest = None, float("inf")

@@ -15,7 +15,7 @@ from kernelam.models.dnn import Dnn, Network
 from kernelam.models.posterior import Inputs, PosteriorModel
 from kernelam.models.softmax import KernelSoftmax
 
-CLASSES, DIM = 11, 4
+CLASSES, DIM, CPU = 11, 4, torch.device("cpu")
 
 
 def common() -> tuple:
@@ -158,6 +158,22 @@ def test_sigmoid_units_begin_as_tanh_units_do():
 def test_a_class_that_was_never_seen_gains_no_more_than_the_floor_allows():
     priors = np.exp(log_priors(np.array([98.0, 2.0, 0.0, 0.0])))
     np.testing.assert_allclose(priors, [0.98, 0.02, 0.0025, 0.0025], rtol=1e-5)
+
+
+@pytest.mark.parametrize("frames", [10, 1000, 10**6])
+def test_classes_that_a_model_does_not_know_have_no_likelihood_above_that_of_all(frames):
+    """Whatever is known of them: 2 of 100 classes with nearly all frames, two with few, and 96 with none."""
+    counts = np.zeros(100)
+    counts[:4] = frames, 1.0, frames, 2.0
+    model = KernelSoftmax(
+        Gaussian(1.0), Gaussian(1.0).feature_map(DIM * 4, 6, 1), 0, common()[0], common()[1], counts, CPU
+    )
+    known = torch.log_softmax(torch.randn(7, 2), dim=1)
+    found = model.with_others(known, torch.tensor([0, 2]))
+    torch.testing.assert_close(found.exp().sum(dim=1), torch.ones(7))
+    likelihoods = found.numpy() - log_priors(counts)
+    assert (np.delete(likelihoods, [0, 2], axis=1) <= 1e-5).all()
+    torch.testing.assert_close(found[:, [0, 2]] - found[:, :1], known - known[:, :1])
 
 
 def test_bottleneck_wider_than_the_classes_is_refused():

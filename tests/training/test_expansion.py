@@ -1,5 +1,6 @@
 """The command that trains kernel log-linear models with a basis of their own."""
 
+import shlex
 import shutil
 from pathlib import Path
 
@@ -30,7 +31,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def train(made: Path, folder: Path, options: str = "") -> str:
     places = [made / name for name in ("data", "data", "lang", "ali", "ali")]
-    result = CliRunner().invoke(command, ["pursuit", *SMALL.split(), *options.split(), *map(str, places), str(folder)])
+    result = CliRunner().invoke(
+        command, ["pursuit", *SMALL.split(), *shlex.split(options), *map(str, places), str(folder)]
+    )
     if isinstance(result.exception, KernelamError | KeyboardInterrupt):
         raise result.exception
     assert result.exit_code == 0, result.output
@@ -106,8 +109,10 @@ def test_a_training_that_was_killed_is_gone_on_with(made, tmp_path, monkeypatch)
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ("--kernel laplacian", "the laplacian kernel is not differentiable everywhere"),
-        ("--kernel gaussian+laplacian", "the sum kernel is not differentiable everywhere"),
+        ("--kernel laplacian", "with the laplacian kernel, which is not a differentiable function of"),
+        ("--kernel gaussian+laplacian", "with the sum kernel, which is not a differentiable function"),
+        ("--kernel arccos0", "with the arccos kernel, which is not a differentiable function of inner products"),
+        ("--bandwidth -1", "a bandwidth is a number above zero, not -1"),
         ("--kernel polynomial", "a polynomial needs a degree"),
         ("--first 13", "pursuit begins with 1 to 12 vectors, not 13"),
         ("--penalty -1", "--penalty is a number from 0 to below inf, not -1"),
@@ -118,6 +123,13 @@ def test_what_cannot_be_is_refused_before_anything_is_made(made, tmp_path, optio
     with pytest.raises(KernelamError, match=sentence):
         train(made, tmp_path / "model", options)
     assert not (tmp_path / "model").exists()
+
+
+def test_kernels_too_large_for_single_precision_are_refused(made, tmp_path):
+    for kernel in ("polynomial:99", "arccos0" + 6 * " o arccos2"):  # whose inner layers are beyond it
+        with pytest.raises(KernelamError, match=r"of these frames is too large for single precision: take a lower"):
+            train(made, tmp_path / "model", f"--method nystrom --kernel '{kernel}' --scaling shared --splice 5")
+        assert not list((tmp_path / "model").iterdir())
 
 
 def test_more_vectors_than_frames_or_disk_are_refused(made, tmp_path, monkeypatch):

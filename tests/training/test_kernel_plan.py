@@ -14,7 +14,7 @@ from kernelam.training.trainer import TrainingOptions
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"bandwidths": (1.0, 0.0)}, "a bandwidth must be above zero, not 0"),
+        ({"bandwidths": (1.0, 0.0)}, "a bandwidth is a number above zero, not 0"),
         ({"block": 3, "blocks": 2}, "there is no block 3 of 2"),
         ({"num_features": 4, "blocks": 5}, "4 features do not divide into 5 blocks"),
         ({"features_of": "exp/k", "selection": "5"}, "which leaves none to --selection"),

@@ -19,10 +19,10 @@ DIM = 12
 
 def fitted(x: torch.Tensor, labels: torch.Tensor, kernel: str) -> Multilayer:
     """All that training does with tensors."""
-    options = LayerOptions(kernel, 1, examples=240, pca_examples=100, components=20)
-    found = build_layers(x, labels, options, Steps(None, ""))
-    metric, _ = build_metric(found.hidden, labels, MetricOptions(rounds=2), Steps(None, ""))
-    top = energies(found.hidden, labels, metric, MetricOptions())
+    options = LayerOptions(kernel, 1, examples=200, pca_examples=100, components=20)
+    found = build_layers(x[:200], labels[:200], options, Steps(None, ""), (x[200:], labels[200:]))
+    metric, _ = build_metric(found.hidden, labels[:200], MetricOptions(rounds=2), Steps(None, ""))
+    top = energies(found.hidden, labels[:200], metric, MetricOptions())
     inputs = Inputs((0, 0), np.zeros(DIM, np.float32), np.ones(DIM, np.float32))
     classes = torch.tensor([0, 1, 3]).to(x.device)
     model = Multilayer(found.kept, found.layers, top, classes, Pipeline(), inputs, np.array([9.0, 9, 1, 9]), x.device)

@@ -210,18 +210,33 @@ def test_models_are_loaded_as_they_were_trained_and_need_no_scikit_learn(made, t
         train(made, tmp_path / "another", "--penalty", "1")
 
 
+def test_heldout_frames_of_unknown_classes_are_left_out(digits, capsys):
+    x, labels = digits
+    old, new = (labels[:300] != 9), (labels[300:500] != 9)
+    some = SvmOptions(penalties=(10.0,))
+    expected = train_svm(x[:300][old], labels[:300][old], x[300:500][new], labels[300:500][new], some)
+    found = train_svm(x[:300][old], labels[:300][old], x[300:500], labels[300:500], some)
+    torch.testing.assert_close(found.machine.decisions(x[500:600]), expected.machine.decisions(x[500:600]))
+    out = int((~new).sum())
+    assert (
+        f"{out} of 200 heldout frames are left out: no training frame is of their 1 classes" in capsys.readouterr().err
+    )
+
+
 def test_what_cannot_be_is_a_sentence(digits, made, monkeypatch, tmp_path):
     x, labels = digits
     with pytest.raises(KernelamError, match="above zero, not 0"):
         SvmOptions(penalties=(0.0, 1.0))
+    with pytest.raises(KernelamError, match="a bandwidth is a number above zero, not -1"):
+        SvmOptions(bandwidths=(1.0, -1.0))
     with pytest.raises(KernelamError, match=r"a kernel .* is missing"):
         SvmOptions("arccos3")
     with pytest.raises(KernelamError, match="has no closed form"):
         train(made, tmp_path / "model", "--kernel", "gaussian o pca:2")
     with pytest.raises(KernelamError, match="examples of two classes"):
         fit_svm(ArcCosine(1), x[:9], torch.zeros(9), 1.0)
-    with pytest.raises(KernelamError, match="heldout examples are of class 3, of which no training example is"):
-        train_svm(x[:3], labels[:3], x[3:9], labels[3:9], SvmOptions())
+    with pytest.raises(KernelamError, match="no heldout frame is of a class that training frames are of"):
+        train_svm(x[:100], labels[:100] % 2, x[3:9], torch.full((6,), 7), SvmOptions())
     with pytest.raises(KernelamError, match="all examples are one in the feature space"):
         train_svm(torch.ones(6, 2), labels[:6], torch.ones(6, 2), labels[:6], SvmOptions())
     monkeypatch.setattr(svm, "available", lambda: 1 << 20)

@@ -53,11 +53,16 @@ train_model() {  # train_model SCRIPT NAME OPTIONS…
 }
 
 running=()
-side_by_side() {  # side_by_side SCRIPT NAME OPTIONS…: train_model, at most nj at once
-    if ((${#running[@]} >= nj)); then
-        wait "${running[0]}"
+wait_for() {  # wait_for N: until fewer than N models are being trained; where one has failed, until none is
+    local most=$1 failed=false
+    while ((${#running[@]} >= most)); do
+        wait "${running[0]}" || most=1 failed=true
         running=("${running[@]:1}")
-    fi
+    done
+    ! $failed || exit 1
+}
+side_by_side() {  # side_by_side SCRIPT NAME OPTIONS…: train_model, at most nj at once
+    wait_for "$nj"
     train_model "$@" &
     running+=($!)
 }
@@ -95,7 +100,7 @@ if one_by_one 8 "support vector machines and a multilayer kernel machine"; then
         side_by_side train_multilayer.sh multilayer --kernel arccos1 --layers 1 --pca-examples 500 --components 100
     fi
 fi
-for job in "${running[@]}"; do wait "$job"; done
+wait_for 1
 
 if one_by_one 9 "classes of heldout and test images"; then
     for dir in "${models[@]}"; do

@@ -3,7 +3,7 @@
 pixels=64                     # the basis of a linear model
 features=2000                 # random Fourier features
 bandwidths="0.1 0.3 1"        # multiples of the median distance
-kernel_rates="8 16 32"
+kernel_rates="2 4 8 16 32"   # the lower ones for two classes
 layers=2 width=256
 basis=100                     # vectors of the log-linear models
 basis_bandwidths="0.1 0.3 1"
