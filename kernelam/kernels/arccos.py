@@ -28,7 +28,7 @@ class ArcCosine(InnerProductKernel):
         larger = torch.maximum(xx, yy).clamp_min(torch.finfo(xx.dtype).tiny)
         share = (xx / larger * (yy / larger)).sqrt()  # exactly 1 for y = x, and no product of norms that overflows
         norms = larger * share
-        cos = torch.where(share > 0.0, xy / larger / share, 0.0).clamp(-1.0, 1.0)
+        cos = torch.where(share == 0.0, 0.0, xy / larger / share).clamp(-1.0, 1.0)
         theta = cos.acos()
         sin = (1.0 - cos.square()).sqrt()
         if self.degree == 0:
