@@ -3,10 +3,11 @@
 ε(L) = (1 − μ) Σ_i Σ_j D(x_i, x_j) + μ Σ_i Σ_j Σ_l [1 + D(x_i, x_j) − D(x_i, x_l)]₊ with D(x, y) = |L(x − y)|², where
 x_j are target neighbours of x_i, its nearest of the same class before there is a metric, and x_l of other classes. Of
 these, only the impostors count: those within the margin of a target. They are looked for in rounds; in between, L-BFGS
-goes downhill with those that were found so far.
+goes downhill with those of all found so far that are not far off.
 """
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from kernelam.models.energies import ELEMENTS, Energies, squared_distances
 from kernelam.progress import say
 
 NEAR = 1.1  # times the margin, so that who comes near in a round is there already
+FAR = 2.0  # times the margin, beyond which an impostor takes no part in the steps of a round
 CACHED = 1 << 18  # numbers
 LEAST, MOST = 10, 200  # impostors of an example that a round finds: the nearest, some even if they are far
 
@@ -126,6 +128,13 @@ class Margins:
         self.impostors = Pairs(both // len(y), both % len(y), len(y))
         return len(both) - len(known)
 
+    def without_far(self, metric: Tensor) -> "Margins":
+        """ε for steps from this metric: soon, by far the most impostors that were ever found are out of reach."""
+        y, near = self.x @ metric.to(self.x.dtype).T, copy(self)
+        bound = FAR * (1.0 + self.reach(y).amax(dim=1))
+        near.impostors = self.impostors.some((self.impostors.distances(y) < bound[self.impostors.i]).nonzero()[:, 0])
+        return near
+
     @torch.no_grad()
     def value_and_gradient(self, metric: Tensor) -> tuple[float, Tensor]:
         """ε and dε/dL, a sum over examples."""
@@ -168,7 +177,7 @@ def learn_metric(
         rounds.append({"loss": value, "impostors": len(margins.impostors), "new": new})
         say(f"metric, round {len(rounds) - 1}: loss {value:.6g}, {len(margins.impostors)} impostors, {new} new")
         if not _ended(rounds, options):
-            metric = _downhill(margins, metric, options.steps)
+            metric = _downhill(margins.without_far(metric), metric, options.steps)
         if keep is not None:
             keep({"metric": metric, "best": best.clone(), "i": margins.impostors.i, "j": margins.impostors.j}, rounds)
     return best, rounds
