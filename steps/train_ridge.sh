@@ -14,7 +14,7 @@ sampling=paired                 # cosines and sines of the same frequencies; ind
 ridge=0.1                       # λ, or several to choose from on heldout frames: "0.01 0.1 1"
 scheme=one-vs-one               # or one-vs-rest
 solver=gmres                    # of one-vs-one: gmres, cg or cholesky
-tolerance=1e-3                  # of gmres and cg: the residual as a share of the right-hand side
+tolerance=1e-3                  # of gmres and cg: the residual as a share of the right-hand side; single precision has 1e-6
 nj=0                            # jobs for the sums over frames; 0: as many as there are cores, one on a GPU
 . "$root/utils/training.sh"     # the options that every kind of model has; the threads are those of the systems
 
