@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelam import current
 from kernelam.current import run_once
 from kernelam.errors import KernelamError
 
@@ -79,10 +80,13 @@ def test_force_and_missing_things(kernelam, once, tmp_path):
     assert "did not make never" in done.stderr
 
 
-@pytest.mark.parametrize("script", ["exit 3", "echo new > made/one; exit 3", "kill -INT $PPID; sleep 1"])
-def test_what_is_forced_and_fails_leaves_what_was_there(once, script):
+@pytest.mark.parametrize("script", ["exit 3", "echo new > made/one; exit 3", "interrupted"])
+def test_what_is_forced_and_fails_leaves_what_was_there(once, script, monkeypatch):
     make = "mkdir -p made; for x in one two; do [[ -e made/$x ]] || echo $RANDOM > made/$x; done"
     places = [Path("in")], [Path("made")]
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
 
     def contents() -> dict[str, str]:
         return {path.name: path.read_text() for path in Path("made").iterdir()}
@@ -90,8 +94,11 @@ def test_what_is_forced_and_fails_leaves_what_was_there(once, script):
     with contextlib.chdir(once.folder):
         run_once(*places, ["bash", "-c", make], force=False)
         before = contents()
-        with pytest.raises((KernelamError, KeyboardInterrupt)):
-            run_once(*places, ["bash", "-c", script], force=True)
+        with monkeypatch.context() as patched:
+            if script == "interrupted":
+                patched.setattr(current.subprocess, "run", interrupted)
+            with pytest.raises((KernelamError, KeyboardInterrupt)):
+                run_once(*places, ["bash", "-c", script], force=True)
         assert contents() == before
         run_once(*places, ["bash", "-c", make], force=True)
         assert contents().keys() == before.keys()

@@ -21,7 +21,7 @@ class Multilayer(PosteriorModel):
     Energies are sums over impostors, and of some frames a hundred times those of others: no τ of exp(−τ E) suits both.
 
     `classes` are those that had examples enough; any other one has a fixed probability, its share of the training
-    frames or that of half a frame.
+    frames (see `with_others`).
     """
 
     kind = "multilayer"

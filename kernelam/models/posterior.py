@@ -122,7 +122,7 @@ class PosteriorModel(AcousticModel):
         least = min(0.5, PRIOR_FLOOR * self.counts.sum() / self.num_classes)
         frames = np.maximum(self.counts, least)
         fixed = torch.from_numpy(np.log(frames / frames.sum()).astype(np.float32)).to(log_p.device)
-        known = torch.logsumexp(fixed[classes], dim=0)
+        known = fixed.index_select(0, classes).exp().sum().log()
         return fixed.repeat(len(log_p), 1).index_copy_(1, classes, log_p + known)
 
     def log_likelihoods(self, features: np.ndarray, classes: np.ndarray | None = None) -> np.ndarray:

@@ -28,7 +28,7 @@ class Ridge(PosteriorModel):
     μ = σ(α f + γ) is the probability of the first class (eq. 6, where γ is called β). One-vs-one couples these
     (eq. 7); one-vs-rest normalises them. What comes of it is in the right order and far too flat to be set against a
     language model, so p ∝ (coupled)^τ. `classes` are those that had frames enough to be set against others; any other
-    one has a fixed probability, its share of the training frames or that of half a frame.
+    one has a fixed probability, its share of the training frames (see `with_others`).
     """
 
     kind = "ridge"

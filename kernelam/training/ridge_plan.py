@@ -114,7 +114,7 @@ def _check_classes(packed: Packed, plan: RidgePlan) -> None:
         names = " ".join(map(str, left[:10])) + (" …" if len(left) > 10 else "")
         warn(
             f"{len(left)} of {len(counts)} classes have fewer than {FEWEST} training frames ({names}) and cannot be set"
-            " against others: each keeps its share of the training frames, half a frame at least, as its probability"
+            " against others: each keeps its share of the training frames as its probability"
         )
     if not np.isin(packed.heldout.labels.cpu().numpy(), paired).any():
         raise KernelamError(
