@@ -117,12 +117,9 @@ class Margins:
         found = []
         for rows in torch.arange(len(y), device=y.device).split(max(1, ELEMENTS // len(y))):
             distance = squared_distances(y[rows], y)
-            distance[self.labels[rows, None] == self.labels[None]] = torch.inf
-            values, places = distance.topk(min(MOST, len(y)), dim=1, largest=False)
-            near = values < bound[rows, None]
-            near[:, :LEAST] = values[:, :LEAST].isfinite()
-            i, place = near.nonzero().T
-            found.append(rows[i] * len(y) + places[i, place])
+            distance.masked_fill_(self.labels[rows, None] == self.labels[None], torch.inf)
+            i, j = _impostors(distance, bound[rows]).nonzero().T
+            found.append(rows[i] * len(y) + j)
         known = self.impostors.i * len(y) + self.impostors.j
         both = torch.cat([known, *found]).unique()
         self.impostors = Pairs(both // len(y), both % len(y), len(y))
@@ -152,6 +149,17 @@ class Margins:
             pushes -= mu * active
         moved = self.targets.pull(pulls.flatten(), y) + impostors.pull(pushes, y)
         return value, 2.0 * (moved.T @ self.x).double()
+
+
+def _impostors(distance: Tensor, bound: Tensor) -> Tensor:
+    """Which are nearer than the bound of their row, LEAST to MOST in each; sorting that many is slow."""
+    least = distance.topk(min(LEAST, distance.shape[1]), dim=1, largest=False).values[:, -1]
+    limit = torch.maximum(bound, least).clamp_max_(torch.finfo(distance.dtype).max)
+    near = distance <= limit[:, None]
+    if len(crowded := (near.sum(dim=1) > MOST).nonzero()[:, 0]):
+        rows = distance[crowded]
+        near[crowded] = rows <= rows.topk(MOST, dim=1, largest=False).values[:, -1:]
+    return near
 
 
 Keep = Callable[[dict[str, Tensor], list[dict[str, Any]]], None]
