@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 WIDEST = 256
+
+T = TypeVar("T", int, Tensor)
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,12 @@ class Triangle:
     @property
     def size(self) -> int:
         """Numbers in the array."""
-        return sum(min(self.tile, self.r - start) * (self.r - start) for start in range(0, self.r, self.tile))
+        whole, rest = divmod(self.r, self.tile)
+        return self._before(whole) + rest * rest
+
+    def _before(self, panel: T) -> T:
+        """Numbers of the panels before this one: Σ tile · (r − q · tile), q < panel."""
+        return self.tile * (panel * self.r - self.tile * (panel * (panel - 1) // 2))
 
     def panels(self, packed: Tensor) -> Iterator[tuple[int, Tensor]]:
         """The first row of each panel, and the panel."""
@@ -44,10 +52,7 @@ class Triangle:
         """A[rows, columns], where no row number is above its column's."""
         panel = rows // self.tile
         first = panel * self.tile
-        before = self.tile * (
-            panel * self.r - self.tile * (panel * (panel - 1) // 2)
-        )  # Σ tile · (r − q · tile), q < panel
-        return packed[before + (rows - first) * (self.r - first) + (columns - first)]
+        return packed[self._before(panel) + (rows - first) * (self.r - first) + (columns - first)]
 
     def full(self, packed: Tensor) -> Tensor:
         whole = torch.empty(self.r, self.r, dtype=packed.dtype, device=packed.device)

@@ -287,6 +287,7 @@ def test_what_does_not_fit_is_refused(given: TrainingInput, monkeypatch: pytest.
         assert not list(given.folder.iterdir())
 
     refused("an even number", replace(PLAN, num_features=41))
+    refused(r"takes \d+\.\d\d GiB of disk in .*, and \d+\.\d\d GiB are free", replace(PLAN, num_features=2**62))
     refused("the polynomial kernel has no random features", replace(PLAN, kernel="polynomial:2"))
     with monkeypatch.context() as patched:
         patched.setattr(ridge_needs.shutil, "disk_usage", lambda folder: shutil._ntuple_diskusage(1, 1, 0))
