@@ -25,6 +25,7 @@ data=$1 lang=$2 src=$3 dir=$4
 need "$data/feats.scp" "$data/text" "$lang/L.fst" "$lang/phones.txt" "$src/final.mdl" "$src/tree" ${model:+"$model"}
 [[ ! $dir -ef $src ]] || die "$dir is the model's own directory; align into another one"
 [[ ! $dir -ef $transform_dir ]] || die "$dir is the directory of the transforms; align into another one"
+no_model_in "$dir" model.json
 new=$dir/.new  # what an earlier run made stays until all of this one is there
 mkdir -p "$dir/log"
 alone_in "$dir"

@@ -6,7 +6,7 @@ set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../utils/script.sh"
 
 kernel=gaussian                 # gaussian, laplacian, sparse-gaussian, arccos0|1|2, or e.g. "gaussian o pca:50 o laplacian"
-bandwidth=1                     # as multiples of the median distance of random frames, to choose from: "0.5 1 2"
+bandwidth=1                     # 2σ² (of laplacian 1/λ) as multiples of the median squared (ℓ1) distance: "0.5 1 2" to choose from
 num_features=25000              # random features D
 sampling=paired                 # cosines and sines of the same frequencies; independent; orthogonal
 bottleneck=0                    # rank of the output matrix; 0 trains it whole

@@ -26,6 +26,7 @@ data=$1 lang=$2 dir=$3
 : "$beam" "$retry_beam"
 
 need "$data/feats.scp" "$data/text" "$lang/L.fst" "$lang/topo"
+no_model_in "$dir" model.safetensors
 mkdir -p "$dir/log"
 alone_in "$dir"
 rm -rf "$dir"/final.mdl "$dir"/model.json "$dir"/num_jobs "$dir"/ali.*.gz "$dir"/split*utt

@@ -8,7 +8,7 @@ set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../utils/script.sh"
 
 kernel=gaussian                 # gaussian, laplacian, sparse-gaussian, arccos0|1|2, or e.g. "gaussian o pca:50 o laplacian"
-bandwidth=1                     # as a multiple of the median distance of random frames
+bandwidth=1                     # 2σ² (of laplacian 1/λ) as a multiple of the median squared (ℓ1) distance of random frames
 num_features=5000               # random features D
 sampling=paired                 # cosines and sines of the same frequencies; independent; orthogonal
 ridge=0.1                       # λ, or several to choose from on heldout frames: "0.01 0.1 1"
@@ -29,5 +29,5 @@ $cmd "$dir/log/prepare.log" "${train[@]}" --part prepare "${args[@]}"
 awk '/^warning: | systems: /' "$dir/log/prepare.log" >&2  # and what it will take
 $cmd JOB=1:"$nj" "$dir/log/sums.JOB.log" "${train[@]}" --part sums --job JOB --jobs "$nj" "${args[@]}"
 $cmd --num-threads "$num_threads" "$dir/log/train.log" "${train[@]}" "${args[@]}"
-awk '/^warning: |^ridge /' "$dir/log/train.log" >&2
+awk 'NR == FNR { told[$0] } NR > FNR && (/^ridge / || /^warning: / && !($0 in told))' "$dir"/log/{prepare,train}.log >&2
 end_training

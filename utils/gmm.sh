@@ -24,6 +24,7 @@ begin_gmm() {  # begin_gmm: <num-leaves> <tot-gauss> <data> <lang> <ali> <exp> a
     ((totgauss >= leaves)) || die "$totgauss Gaussians are fewer than $leaves leaves: give a larger <tot-gauss>"
     need "$data/feats.scp" "$data/text" "$lang/L.fst" "$lang/topo" "$ali/final.mdl" "$ali/num_jobs"
     [[ ! $dir -ef $ali ]] || die "$dir is the alignment directory; train into another one"
+    no_model_in "$dir" model.safetensors
     mkdir -p "$dir/log"
     alone_in "$dir"
     rm -rf "$dir"/{final.mdl,final.alimdl,final.mat,model.json,num_jobs} "$dir"/{ali,trans}.* "$dir"/split* "$dir"/*.mdl

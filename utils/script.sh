@@ -9,7 +9,7 @@
 #   set -- "${args[@]}"    # $1, $2, … are now the arguments
 #
 # It gives `root` (the toolkit's folder, wherever the script is called from), alone_in, jobs_of, need_units, speaker_jobs,
-# publish, publish_lattices, keep_feature_opts, keep_logs and warnings, and parse_options, die, need and cores of options.sh. The
+# publish, publish_lattices, no_data_in, no_model_in, keep_feature_opts, keep_logs and warnings, and parse_options, die, need and cores of options.sh. The
 # environment of path.sh comes last: --help and mistakes are answered before anything is installed.
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd -P)
 case " $* " in *" --help "* | *" -h "*) ;; *) echo "$0$(printf ' %q' "$@")" >&2 ;; esac
@@ -26,9 +26,18 @@ warnings() {  # warnings LOG…: what jobs that ended well warned of
     awk '/^warning: /' "$@" >&2
 }
 
+no_data_in() {  # no_data_in DIR: it is no data directory
+    [[ ! -e $1/utt2spk ]] || die "$1 is a data directory; name another one"
+}
+
+no_model_in() {  # no_model_in DIR FILE: nor has it FILE, of a model, which would be lost
+    no_data_in "$1"
+    [[ ! -e $1/$2 ]] || die "$1 has a model, which would be lost; name another directory"
+}
+
 keep_logs() {  # keep_logs LOG…: what an earlier run told, which may go on now, stays in LOG.bak; $cmd begins logs anew
     local log
-    for log in "$@"; do [[ ! -s $log ]] || cat "$log" >> "$log.bak" || die "cannot write $log.bak"; done
+    for log in "$@"; do [[ ! -s $log ]] || { cat "$log" >> "$log.bak"; } 2> /dev/null || die "cannot write $log.bak"; done
 }
 
 alone_in() {  # alone_in DIR: wait until no other script works in DIR; this one does until it ends, however it ends

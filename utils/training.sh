@@ -16,6 +16,7 @@ begin_training() {  # begin_training: the arguments are what they should be; set
     need "${args[0]}/feats.scp" "${args[1]}/feats.scp" "${args[2]}/phones.txt" \
         "${args[3]}/final.mdl" "${args[3]}/tree" "${args[4]}/final.mdl"
     dir=${args[5]}
+    no_data_in "$dir"
     mkdir -p "$dir/log"
     ((num_threads > 0)) || num_threads=$(cores)
     inputs=(--feat-type "$feat_type" --cmvn-opts "$cmvn_opts" --delta-order "$delta_order" --splice "$splice"

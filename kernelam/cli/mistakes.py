@@ -62,7 +62,8 @@ def _bad_value(param: click.Parameter, said: str) -> str:
     kind = _kind(param.type)
     if value is None or kind is None:
         return f"{_name(param)}: {said.rstrip('.')}"
-    return f"{'option ' * isinstance(param, click.Option)}{_name(param)} takes {kind}, not '{value[1] or value[2]}'"
+    told = value[value.lastindex or 0]
+    return f"{'option ' * isinstance(param, click.Option)}{_name(param)} takes {kind}, not '{told}'"
 
 
 def _kind(type_: click.ParamType) -> str | None:

@@ -10,6 +10,7 @@ import click
 from kernelam.cli.values import ABOVE_ZERO, COUNT, PATH, POSITIVE
 from kernelam.ranks import world
 
+WIDTH = "2σ², or of laplacian 1/λ, as a multiple of the median squared or ℓ1 distance of random frames"
 ARGUMENTS = ("data", "heldout_data", "lang", "ali", "heldout_ali", "folder")
 
 
@@ -96,7 +97,7 @@ def common(function: Callable[..., None]) -> Callable[..., None]:
 @command.command()
 @common
 @click.option("--kernel", default="gaussian", help="An expression, such as laplacian, or gaussian o pca:50 o gaussian.")
-@click.option("--bandwidth", default="1", help="Multiples of the median distance of random frames, to choose from.")
+@click.option("--bandwidth", default="1", help=f"{WIDTH}; several to choose from.")
 @click.option("--num-features", type=POSITIVE, default=25_000, help="Random features D.")
 @click.option("--sampling", type=click.Choice(["paired", "independent", "orthogonal"]), default="paired")
 @click.option("--bottleneck", type=COUNT, default=0, help="Rank of the output matrix; 0 trains it whole.")
@@ -174,7 +175,7 @@ def dnn(pretraining: str, rbm_epochs: int, dropout: str, **shared: Any) -> None:
 @command.command()
 @inputs
 @click.option("--kernel", default="gaussian", help="An expression, such as laplacian, or gaussian o pca:50 o gaussian.")
-@click.option("--bandwidth", type=ABOVE_ZERO, default=1.0, help="A multiple of the median distance of random frames.")
+@click.option("--bandwidth", type=ABOVE_ZERO, default=1.0, help=WIDTH + ".")
 @click.option("--num-features", type=POSITIVE, default=5000, help="Random features D.")
 @click.option("--sampling", type=click.Choice(["paired", "independent", "orthogonal"]), default="paired")
 @click.option("--ridge", default="0.1", help="λ; several to choose from on heldout frames.")
@@ -223,7 +224,7 @@ def ridge(
 @command.command()
 @inputs
 @click.option("--kernel", default="gaussian", help="gaussian, polynomial:2, or polynomial:1, which is linear.")
-@click.option("--bandwidth", default="1", help="Multiples of the median distance of random frames, to choose from.")
+@click.option("--bandwidth", default="1", help=f"{WIDTH}; several to choose from.")
 @click.option("--penalty", default="1", help="c; several to choose from on heldout frames.")
 @click.option("--basis", type=POSITIVE, default=1000, help="Basis vectors in the end.")
 @click.option("--first", type=POSITIVE, default=10, help="Random frames that it begins with.")
@@ -299,7 +300,7 @@ def multilayer(
 @command.command()
 @inputs
 @click.option("--kernel", default="arccos1", help="An expression with a closed form: gaussian, arccos1 o arccos0.")
-@click.option("--bandwidth", default="1", help="Multiples of the median distance of random frames, to choose from.")
+@click.option("--bandwidth", default="1", help=f"{WIDTH}; several to choose from.")
 @click.option(
     "--penalty",
     default="0.1 1 10 100 1000",

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from kernelam.errors import KernelamError
 from kernelam.frames.order import orders
 from kernelam.frames.store import FrameStore
 from kernelam.randomness import stream
@@ -34,7 +35,8 @@ class Batches:
         self.features = torch.from_numpy(store.features).to(home)
         self.mean, self.scale = torch.from_numpy(mean).to(home), torch.from_numpy(scale).to(home)
         self.offsets = torch.from_numpy(store.offsets).to(home)
-        assert store.labels is not None
+        if store.labels is None:
+            raise KernelamError(f"{store.folder}/labels.i32 is not there; pack the frames again")
         self.labels = torch.from_numpy(store.labels).to(home)
 
     def __len__(self) -> int:

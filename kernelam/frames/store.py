@@ -74,6 +74,19 @@ class FrameStore:
         number = self._index[utt]
         return self.features[self.offsets[number] : self.offsets[number + 1]]
 
+    def verify(self) -> None:
+        """Refuse frames that are not those that were packed."""
+        digest = hashlib.sha256()
+        for utt, start, stop in zip(self.utts, self.offsets[:-1], self.offsets[1:], strict=True):
+            if self.labels is not None:
+                digest.update(self.labels[start:stop].data)
+            digest.update(utt.encode())
+            digest.update(self.features[start:stop].data)
+        if digest.hexdigest() != self.digest:
+            raise KernelamError(
+                f"{self.folder} is damaged: its digest is not the one it was packed with; pack the frames again"
+            )
+
     @classmethod
     def build(
         cls,

@@ -46,6 +46,10 @@ def convert_alignments(lang: Path, ali: Path, out: Path) -> int:
         raise KernelamError(f"{out} holds the alignments to convert; write to another directory")
     if (out / "final.mdl").exists() and b"<DiagGMM>" in (out / "final.mdl").read_bytes():
         raise KernelamError(f"{out}/final.mdl is a GMM, which would be lost; write to another directory")
+    if (out / "model.json").exists():
+        raise KernelamError(f"{out} has a model, which would be lost; write to another directory")
+    if (out / "utt2spk").exists():
+        raise KernelamError(f"{out} is a data directory; write to another one")
     check_phones(lang / "phones.txt", ali / "phones.txt")
     old, language = TransitionModel.load(ali / "final.mdl"), Lang(lang)
     language.check_states(old.topology)

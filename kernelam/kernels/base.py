@@ -94,6 +94,11 @@ class Kernel(ABC):
             raise KernelamError(f"no sampling plan is called {plan}; there are {', '.join(PLANS)}")
         return self.draw(dim, count, Draw(seed, plan, first_block))
 
+    def check_count(self, count: int, plan: str) -> None:
+        """Refuse to draw a number of features that there cannot be."""
+        if count < 1:
+            raise KernelamError(f"{count} random features: at least 1 is needed")
+
     def draw(self, dim: int, count: int, draw: Draw) -> "FeatureMap":
         raise KernelamError(f"the {self.name} kernel has no random features: use its exact function")
 

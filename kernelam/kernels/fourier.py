@@ -73,10 +73,14 @@ class ShiftInvariant(Kernel):
         drawn = self.orthogonal_frequencies if plan == "orthogonal" else self.frequencies
         return {"omega": drawn(dim, BLOCK, rng).astype(np.float32, copy=False)}
 
-    def draw(self, dim: int, count: int, draw: Draw) -> FourierFeatures:
-        paired = draw.plan != "independent"
+    def check_count(self, count: int, plan: str) -> None:
+        paired = plan != "independent"
         if count < 1 + paired or (paired and count % 2):
             raise KernelamError(f"{count} random features: cosine-and-sine pairs need an even number of at least 2")
+
+    def draw(self, dim: int, count: int, draw: Draw) -> FourierFeatures:
+        self.check_count(count, draw.plan)
+        paired = draw.plan != "independent"
         blocks, columns = [], count // 2 if paired else count
         for rng, taken in draw.blocks(columns):
             arrays = self.block(dim, rng, draw.plan)

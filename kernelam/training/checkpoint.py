@@ -41,7 +41,7 @@ def read(path: Path, fingerprint: str, copied: bool = True) -> tuple[dict[str, T
     for place in (path, previous(path)):
         if place.exists():
             try:
-                found = found or _read(place, copied)
+                found = found or verified(place, copied)
             except KernelamError as error:
                 say(f"{error}: it is not used")
     current().check(records.digest(found and found[1]), path)
@@ -54,7 +54,8 @@ def read(path: Path, fingerprint: str, copied: bool = True) -> tuple[dict[str, T
     return tensors, about
 
 
-def _read(path: Path, copied: bool) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def verified(path: Path, copied: bool = True) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """What `write` wrote last, of whatever run; refused if it is damaged."""
     tensors, about = read_arrays(path, copied)
     if about.pop("digest", None) != _digest(tensors, about):
         raise KernelamError(f"{path} is damaged: its digest is not the one it was written with")

@@ -188,7 +188,9 @@ def check_drawable(node: ask.Expression, count: int, inner: int, plan: str) -> F
         return None
     if isinstance(node, ask.Leaf) and node.name == "posteriors":
         return None
-    return _unit(node, sparse=False).draw(1, min(count, BLOCK + count % 2), Draw(0, plan))
+    kernel = _unit(node, sparse=False)
+    kernel.check_count(count, plan)
+    return kernel.draw(1, min(count, BLOCK), Draw(0, plan))
 
 
 def _unit(node: ask.Expression, sparse: bool = True) -> Kernel:

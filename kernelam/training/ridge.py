@@ -19,11 +19,11 @@ from kernelam.frames.batches import Batches
 from kernelam.frames.store import FrameStore
 from kernelam.kernels import FeatureMap, Kernel
 from kernelam.memory import keep_no_gaps
-from kernelam.models.arrays import read_arrays
 from kernelam.models.directory import save_model
 from kernelam.models.posterior import find_device
 from kernelam.models.ridge import Ridge
 from kernelam.progress import say, warn
+from kernelam.training import checkpoint
 from kernelam.training.acoustic import HELDOUT, TrainingInput, check_alignments
 from kernelam.training.cost import peak_memory
 from kernelam.training.examination import examine
@@ -53,13 +53,14 @@ def sum_share(folder: Path, job: int, jobs: int, device: str) -> None:
             return
         raise KernelamError(f"{drawn} is not there: no training into {folder} is prepared")
     place = find_device(device)
-    arrays, about = read_arrays(drawn)
+    arrays, about = checkpoint.verified(drawn)
     inputs, _, features = restore(arrays, about, place)
     store = FrameStore(folder / "frames" / "train")
     if store.digest != about["frames"]:
         raise KernelamError(
             f"{folder} has frames of a training that was begun after this one: run that one, or this one again"
         )
+    store.verify()
     train = Batches(store, inputs.context, inputs.mean, inputs.scale, place)
     share = assign(units(np.array(about["sizes"])), jobs)[job - 1]
     accumulate(share, train, features, sums_in(folder, about["fingerprint"]))

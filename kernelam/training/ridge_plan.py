@@ -111,18 +111,26 @@ def _check_classes(packed: Packed, plan: RidgePlan) -> None:
     if len(paired) < 2:
         raise KernelamError(f"{len(paired)} of {len(counts)} classes have {FEWEST} training frames; two must")
     if left := sorted(set(range(len(counts))) - set(paired.tolist())):
-        names = " ".join(map(str, left[:10])) + (" …" if len(left) > 10 else "")
         warn(
-            f"{len(left)} of {len(counts)} classes have fewer than {FEWEST} training frames ({names}) and cannot be set"
-            " against others: each keeps its share of the training frames as its probability"
+            f"{len(left)} of {len(counts)} classes have fewer than {FEWEST} training frames ({_some(left)}) and cannot"
+            " be set against others: each keeps its share of the training frames as its probability"
         )
-    if not np.isin(packed.heldout.labels.cpu().numpy(), paired).any():
+    if len(unseen := np.setdiff1d(paired, packed.heldout.labels.cpu().numpy())) == len(paired):
         raise KernelamError(
             f"no heldout frame is of the {len(paired)} classes that have {FEWEST} training frames: there is nothing to"
             " fit their probabilities to"
         )
+    if len(unseen):
+        warn(
+            f"{len(unseen)} of {len(paired)} classes have no heldout frames ({_some(unseen.tolist())}): the maps to"
+            " probabilities of their problems have the median slope of the others, and the shares of training frames"
+        )
     for ridge in plan.ridges:
         check_ridge(counts, plan.count(packed.inputs.dim), ridge, plan.scheme)
+
+
+def _some(classes: list[int]) -> str:
+    return " ".join(map(str, classes[:10])) + (" …" if len(classes) > 10 else "")
 
 
 def features_of(work: Work) -> tuple[Kernel, FeatureMap]:

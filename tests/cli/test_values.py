@@ -25,6 +25,7 @@ def test_numbers() -> None:
     [
         (ABOVE_ZERO, "nan", "option --scale takes a number above 0, not 'nan'"),
         (ABOVE_ZERO, "0", "option --scale takes a number above 0, not '0.0'"),
+        (Number(), "", "option --scale takes a number, not ''"),
         (Number(), "nan", "option --scale takes a number, not 'nan'"),
         (Number(0, 1), "1.5", "option --scale takes a number of at least 0 and of at most 1, not '1.5'"),
     ],

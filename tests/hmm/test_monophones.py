@@ -71,3 +71,12 @@ def test_a_gmm_is_not_overwritten_and_the_features_are_told(corpora: Path, tmp_p
     with pytest.raises(KernelamError, match=r"final\.mdl is a GMM, which would be lost"):
         convert_alignments(place / "data/lang", place / "exp/tri3_ali", out)
     assert (out / "final.mdl").read_bytes() == gmm
+
+
+@pytest.mark.parametrize(("file", "said"), [("model.json", "has a model"), ("utt2spk", "is a data")])
+def test_models_and_data_stay_as_they_are(corpora: Path, tmp_path: Path, file: str, said: str) -> None:
+    place = corpora / "kaldi-timit-sample"
+    (tmp_path / file).touch()
+    with pytest.raises(KernelamError, match=f"{tmp_path} {said}"):
+        convert_alignments(place / "data/lang", place / "exp/tri3_ali", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [file]

@@ -38,6 +38,15 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "exp"
 
 
+def test_a_file_that_was_not_saved_with_a_model_is_seen(folder: Path) -> None:
+    """The model is refused with it, so that training again must not take it for whole."""
+    assert is_whole(folder, "f")
+    (folder / "final.mat").write_text("of alignments that were written here")
+    assert not is_whole(folder, "f")
+    with pytest.raises(KernelamError, match=r"final\.mat is not the file that .* train again"):
+        load_model(folder)
+
+
 def change(folder: Path, how: Change) -> None:
     """Make it another model, with the digest in model.json that its file has."""
     path = folder / "model.safetensors"

@@ -247,6 +247,34 @@ def test_alignment_keeps_all_transforms_and_nothing_of_an_earlier_model(run: Run
     assert (tmp_path / "sat/trans.3").read_text() == "3"
 
 
+@pytest.mark.parametrize(
+    ("script", "args", "file", "said"),
+    [
+        ("steps/align.sh", "data data data exp", "model.json", "exp has a model"),
+        ("steps/train_mono.sh", "data data exp", "model.safetensors", "exp has a model"),
+        (
+            "steps/train_deltas.sh",
+            "10 20 data data data exp",
+            "model.safetensors",
+            "exp has a model",
+        ),
+        ("steps/train_kernel.sh", "data data data data data exp", "utt2spk", "exp is a data directory"),
+        ("steps/align.sh", "data data data exp", "utt2spk", "exp is a data directory"),
+    ],
+)
+def test_models_and_data_are_not_written_over(
+    run: Run, tmp_path: Path, script: str, args: str, file: str, said: str
+) -> None:
+    for name in ("utt2spk", "text", "feats.scp", "num_jobs", "topo"):
+        (tmp_path / "data" / name).write_text("a-1 a\na-2 a\n")
+    (tmp_path / "exp").mkdir()
+    (tmp_path / "exp" / file).write_text("{}")
+    done = run(script, *args.split())
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert [path.name for path in (tmp_path / "exp").iterdir()] == [file]
+
+
 def test_scales_of_alignment_are_kaldi_options(run: Run, tmp_path: Path) -> None:
     scales = "--transition-scale=0.5 --acoustic-scale=0.2 --self-loop-scale=0.3"
     run(

@@ -172,6 +172,34 @@ def test_a_job_does_not_sum_the_frames_of_another_training(given: TrainingInput,
     assert model_of(given) == model_of(whole)
 
 
+@pytest.mark.parametrize("name", ["features.f32", "labels.i32"])
+def test_a_job_does_not_sum_frames_that_are_damaged(given: TrainingInput, name: str) -> None:
+    prepare_ridge(given, PLAN, "cpu")
+    path = given.folder / "frames/train" / name
+    with open(path, "r+b") as file:
+        file.seek(400)
+        file.write(b"\1\0\0\0\2\0\0\0")
+    with pytest.raises(KernelamError, match=r"exp/frames/train is damaged: its digest"):
+        sum_share(given.folder, 1, 1, "cpu")
+    path.unlink()
+    with pytest.raises(KernelamError, match=rf"exp/frames/train( is damaged|/{name} has 0 bytes)"):
+        sum_share(given.folder, 1, 1, "cpu")
+
+
+def test_classes_without_heldout_frames_are_told(given: TrainingInput, capsys: pytest.CaptureFixture[str]) -> None:
+    ali = given.folder.with_name("phone")
+    shutil.copytree(given.heldout_ali, ali)
+    transitions = TransitionModel.load(ali / "final.mdl")
+    ids = read_alignment_dir(ali)["s-1"]
+    ids = ids[transitions.phone[ids] == 1]
+    write_alignments(ali / "ali.1.gz", {"s-1": ids})
+    with ArkWriter(ali / "data/feats.ark", ali / "data/feats.scp") as writer:
+        writer.write("s-1", np.random.default_rng(1).standard_normal((len(ids), 4)).astype(np.float32))
+    (ali / "data/utt2spk").write_text("s-1 s\n")
+    train_ridge(replace(given, heldout_data=ali / "data", heldout_ali=ali), PLAN, "cpu")
+    assert "warning: 3 of 6 classes have no heldout frames (3 4 5): the maps" in capsys.readouterr().err
+
+
 def test_models_whose_posteriors_are_features_decide_too(tmp_path: Path) -> None:
     told, plan = [], replace(PLAN, kernel=f"gaussian o posteriors:{tmp_path}")
     for name in ("one", "two"):
@@ -286,7 +314,8 @@ def test_what_does_not_fit_is_refused(given: TrainingInput, monkeypatch: pytest.
         assert "\n" not in str(told.value)
         assert not list(given.folder.iterdir())
 
-    refused("an even number", replace(PLAN, num_features=41))
+    refused("^41 random features: .* an even number", replace(PLAN, num_features=41))
+    refused("^5001 random features: .* an even number", replace(PLAN, num_features=5001))
     refused(r"takes \d+\.\d\d GiB of disk in .*, and \d+\.\d\d GiB are free", replace(PLAN, num_features=2**62))
     refused("the polynomial kernel has no random features", replace(PLAN, kernel="polynomial:2"))
     with monkeypatch.context() as patched:
