@@ -49,6 +49,13 @@ def replacing(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
             partial.unlink()
 
 
+def copy_whole(source: Path, target: Path) -> None:
+    """What cannot be written is told of `target`, of which `shutil` would name `source`."""
+    data = source.read_bytes()
+    with replacing(target) as stream:
+        stream.write(data)
+
+
 @contextmanager
 def beside(path: Path) -> Iterator[Path]:
     """A temporary folder beside `path`, which is gone at the end unless it was moved."""

@@ -1,6 +1,5 @@
 """Alignments of any tree as those of monophones: as many classes as sets of phones have states."""
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelam.errors import KernelamError
-from kernelam.files import replacing
+from kernelam.files import copy_whole, replacing
 from kernelam.hmm.lang import Lang, check_phones
 from kernelam.hmm.transitions import TransitionModel
 from kernelam.hmm.tree import ContextTree
@@ -44,6 +43,8 @@ def convert_alignments(lang: Path, ali: Path, out: Path) -> int:
     """Write the alignments of `ali` as those of monophones to `out`, with model and tree; the number of classes."""
     if out.resolve() == ali.resolve():
         raise KernelamError(f"{out} holds the alignments to convert; write to another directory")
+    if out.resolve() == lang.resolve():
+        raise KernelamError(f"{out} is the lang directory; write to another one")
     if (out / "final.mdl").exists() and b"<DiagGMM>" in (out / "final.mdl").read_bytes():
         raise KernelamError(f"{out}/final.mdl is a GMM, which would be lost; write to another directory")
     if (out / "model.json").exists():
@@ -65,12 +66,12 @@ def convert_alignments(lang: Path, ali: Path, out: Path) -> int:
     write_alignments(out / "ali.1.gz", found)
     tree.save(out / "tree")
     new.update(counts).save(out / "final.mdl")
-    shutil.copyfile(lang / "phones.txt", out / "phones.txt")
+    copy_whole(lang / "phones.txt", out / "phones.txt")
     for pattern in FEATURES:
         for path in out.glob(pattern):  # of other alignments
             path.unlink()
         for path in ali.glob(pattern):
-            shutil.copyfile(path, out / path.name)
+            copy_whole(path, out / path.name)
     with replacing(out / "num_jobs", "w") as stream:
         stream.write("1\n")
     return new.num_pdfs

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from kernelam.errors import KernelamError
-from kernelam.files import beside, is_name, replacing
+from kernelam.files import beside, copy_whole, is_name
 from kernelam.frontend.pipeline import Pipeline
 from kernelam.kaldi.counts import read_counts, write_counts
 from kernelam.models.arrays import read_arrays, write_arrays
@@ -60,8 +60,7 @@ def save_model(
         write_arrays(new / "model.safetensors", arrays, what)
         write_counts(new / "ali_train_pdf.counts", model.counts)
         for file in states:
-            with replacing(new / file.name) as stream:
-                stream.write(file.read_bytes())
+            copy_whole(file, new / file.name)
         names = sorted(os.listdir(new), key="model.safetensors".__ne__)
         for write in also:
             write(new)

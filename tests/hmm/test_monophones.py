@@ -1,5 +1,8 @@
 """Alignments converted to monophones, against Kaldi's own monophone model of the same phones."""
 
+import os
+import resource
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +52,10 @@ def test_what_cannot_be_converted_is_a_sentence(corpora: Path, tmp_path: Path) -
     place = corpora / "kaldi-timit-sample"
     with pytest.raises(KernelamError, match="holds the alignments to convert; write to another directory"):
         convert_alignments(place / "data/lang", place / "exp/tri3_ali", place / "exp/tri3_ali")
+    shutil.copytree(place / "data/lang", tmp_path / "lang")
+    with pytest.raises(KernelamError, match=r"lang is the lang directory; write to another one"):
+        convert_alignments(tmp_path / "lang", place / "exp/tri3_ali", tmp_path / "lang")
+    assert sorted(os.listdir(tmp_path / "lang")) == sorted(os.listdir(place / "data/lang"))
     with pytest.raises(KernelamError, match=r"phones\.txt"):
         convert_alignments(corpora / "kaldi-iban/data/lang_test", place / "exp/tri3_ali", tmp_path / "mono")
     transitions = TransitionModel.load(place / "exp/tri3_ali/final.mdl")
@@ -80,3 +87,16 @@ def test_models_and_data_stay_as_they_are(corpora: Path, tmp_path: Path, file: s
     with pytest.raises(KernelamError, match=f"{tmp_path} {said}"):
         convert_alignments(place / "data/lang", place / "exp/tri3_ali", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [file]
+
+
+def test_a_file_that_cannot_be_written_is_named(corpora: Path, tmp_path: Path) -> None:
+    """And not the one that it is a copy of; of it nothing stays."""
+    place, limits = corpora / "kaldi-timit-sample", resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))  # enough for all but the transforms
+    try:
+        with pytest.raises(KernelamError, match=f"cannot write {tmp_path}/mono/trans.1: File too large"):
+            convert_alignments(place / "data/lang", place / "exp/tri3_ali", tmp_path / "mono")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not list((tmp_path / "mono").glob("*trans*"))
+    assert not (tmp_path / "mono/num_jobs").exists()
