@@ -23,5 +23,5 @@ mkdir -p "$dir/log"
 $cmd --num-threads "$num_threads" "$dir/log/combine.log" \
     kernelam combine --weights "$weights" --device "$device" "$@"
 warnings "$dir/log/combine.log"
-awk '/^weight |^combination, /' "$dir/log/combine.log" >&2
+awk '/^weight |^combination, /' < "$dir/log/combine.log" >&2
 echo "$0: combined $dir" >&2

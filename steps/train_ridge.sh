@@ -26,8 +26,9 @@ train=(kernelam train ridge --kernel "$kernel" --bandwidth "$bandwidth" --num-fe
     --sampling "$sampling" --ridge "$ridge" --scheme "$scheme" --solver "$solver" --tolerance "$tolerance" "${inputs[@]}")
 keep_logs "$dir"/log/{prepare,train}.log "$dir"/log/sums.[0-9]*.log
 $cmd "$dir/log/prepare.log" "${train[@]}" --part prepare "${args[@]}"
-awk '/^warning: | systems: /' "$dir/log/prepare.log" >&2  # and what it will take
+awk '/^warning: | systems: /' < "$dir/log/prepare.log" >&2  # and what it will take
 $cmd JOB=1:"$nj" "$dir/log/sums.JOB.log" "${train[@]}" --part sums --job JOB --jobs "$nj" "${args[@]}"
 $cmd --num-threads "$num_threads" "$dir/log/train.log" "${train[@]}" "${args[@]}"
-awk 'NR == FNR { told[$0] } NR > FNR && (/^ridge / || /^warning: / && !($0 in told))' "$dir"/log/{prepare,train}.log >&2
+awk 'NR == FNR { told[$0] } NR > FNR && (/^ridge / || /^warning: / && !($0 in told))' \
+    <(cat "$dir/log/prepare.log") - < "$dir/log/train.log" >&2
 end_training

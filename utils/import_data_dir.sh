@@ -18,6 +18,6 @@ cp "$source"/{utt2spk,spk2utt,text} "$dest"
 for table in feats.scp cmvn.scp; do
     rm -f "$dest/$table"
     [[ ! -e $source/$table ]] \
-        || awk '{ if ($2 !~ "^/") $2 = ENVIRON["experiment"] "/" $2; print }' "$source/$table" > "$dest/$table"
+        || awk '{ if ($2 !~ "^/") $2 = ENVIRON["experiment"] "/" $2; print }' < "$source/$table" > "$dest/$table"
 done
 kernelam validate --no-wav "$dest"

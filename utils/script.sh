@@ -23,7 +23,7 @@ usage() {  # usage N [M]: as in options.sh
 }
 
 warnings() {  # warnings LOG…: what jobs that ended well warned of
-    awk '/^warning: /' "$@" >&2
+    cat "$@" | awk '/^warning: /' >&2  # which takes a name with = in it for an assignment
 }
 
 no_data_in() {  # no_data_in DIR: it is no data directory

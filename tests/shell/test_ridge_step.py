@@ -30,11 +30,12 @@ def step(root: Path, tmp_path: Path) -> list[str]:
     return [str(toolkit / "steps/train_ridge.sh"), "--nj", "2", "data", "data", "lang", "ali", "ali", "exp"]
 
 
-def test_prepared_then_summed_by_jobs_then_solved(step: list[str], tmp_path: Path) -> None:
-    done = subprocess.run(step, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+@pytest.mark.parametrize("name", ["exp", "ridge=1"])
+def test_prepared_then_summed_by_jobs_then_solved(step: list[str], tmp_path: Path, name: str) -> None:
+    done = subprocess.run([*step[:-1], name], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     first, *jobs, last = (tmp_path / "calls").read_text().splitlines()
-    places = "<data><data><lang><ali><ali><exp>"
+    places = f"<data><data><lang><ali><ali><{name}>"
     assert first.endswith(f"<--part><prepare>{places}")
     ends = [f"<--part><sums><--job><{job}><--jobs><2>{places}" for job in (1, 2)]
     common = last.removesuffix(places)
