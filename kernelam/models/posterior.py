@@ -51,9 +51,15 @@ class Inputs:
             raise ValueError(f"{context} is no context of frames")
         if not len(mean) or mean.shape != scale.shape or mean.ndim != 1:
             raise ValueError("the mean and the scale of its inputs are not as many numbers")
-        if not (np.abs(np.stack([mean, scale])) <= LARGEST).all():
+        found = cls((left, right), mean, scale)
+        if len(found.beyond):
             raise ValueError("the mean or the scale of its inputs is beyond all bounds")
-        return cls((left, right), mean, scale)
+        return found
+
+    @property
+    def beyond(self) -> np.ndarray:
+        """The coordinates whose mean or scale no model is loaded with."""
+        return np.flatnonzero(~(np.abs(np.stack([self.mean, self.scale])) <= LARGEST).all(axis=0))
 
     @property
     def dim(self) -> int:

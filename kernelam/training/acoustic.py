@@ -232,8 +232,9 @@ def _last_kept(epochs: list[dict[str, Any]]) -> dict[str, Any]:
 
 def check_alignments(given: TrainingInput, kind: str) -> TransitionModel:
     """Everything that can disagree, before any work; `kind` is that of the model to come."""
-    if given.folder.resolve() in (given.ali.resolve(), given.heldout_ali.resolve()):
-        raise KernelamError(f"{given.folder} is an alignment directory; train into another one")
+    for what, place in (("an alignment", given.ali), ("an alignment", given.heldout_ali), ("a lang", given.lang)):
+        if given.folder.resolve() == place.resolve():
+            raise KernelamError(f"{given.folder} is {what} directory; train into another one")
     if (given.folder / "final.mdl").exists() and not is_posterior(given.folder):
         raise KernelamError(f"{given.folder}/final.mdl is a GMM, which would be lost; name another directory")
     if (given.folder / "model.json").exists() and (old := describe(given.folder).get("kind")) != kind:
@@ -321,7 +322,14 @@ def pack_sets(given: TrainingInput, transitions: TransitionModel) -> tuple[list[
     )
     if train.dim != heldout.dim:
         raise KernelamError(f"{given.data} has {train.dim} features a frame, {given.heldout_data} has {heldout.dim}")
-    return [train, heldout], fit_inputs(train, given.context, given.scaling)
+    inputs = fit_inputs(train, given.context, given.scaling)
+    if len(beyond := inputs.beyond):
+        worst = beyond[0]
+        raise KernelamError(
+            f"feature {worst} of {given.data} has a mean of {inputs.mean[worst]:g} and a deviation of"
+            f" {1.0 / float(inputs.scale[worst]):g} in training, beyond all bounds: make these features again"
+        )
+    return [train, heldout], inputs
 
 
 def pack(data: Path, ali: Path, transitions: TransitionModel, pipeline: Pipeline, folder: Path) -> FrameStore:

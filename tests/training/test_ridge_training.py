@@ -362,11 +362,22 @@ def test_data_that_are_refused_leave_nothing(given: TrainingInput, tmp_path: Pat
 
     narrow = changed("narrow", given.heldout_data, lambda matrix: matrix[:, :3])
     refused("has 4 features a frame, .*narrow has 3", heldout_data=narrow)
+    far = changed("far", given.data, lambda matrix: 1e30 * matrix)
+    refused(r"feature 0 of .*far has a mean of \S+e\+30 and a deviation of \S+e\+30 in training", data=far)
+    near = changed("near", given.data, lambda matrix: 1e-30 * matrix)
+    refused(r"feature 0 of .*near has a mean of \S+e-30 and a deviation of \S+e-30 in training", data=near)
     refused("the median distance of random frames is 0", data=changed("still", given.data, np.ones_like))
     shutil.copytree(given.heldout_ali, tmp_path / "c")
     rare = {utt: np.full_like(ids, 13) for utt, ids in read_alignment_dir(given.heldout_ali).items()}  # a state of c
     write_alignments(tmp_path / "c/ali.1.gz", rare)
     refused("no heldout frame is of the 6 classes that have 2 training frames", heldout_ali=tmp_path / "c")
+
+
+def test_the_lang_directory_stays_as_it_is(given: TrainingInput, tmp_path: Path) -> None:
+    shutil.copytree(given.lang, tmp_path / "lang")
+    with pytest.raises(KernelamError, match="lang is a lang directory; train into another one"):
+        train_ridge(replace(given, lang=tmp_path / "lang", folder=tmp_path / "lang"), PLAN, "cpu")
+    assert os.listdir(tmp_path / "lang") == os.listdir(given.lang)
 
 
 def test_memory_is_that_of_the_largest_phase(monkeypatch: pytest.MonkeyPatch) -> None:
