@@ -313,8 +313,6 @@ def fingerprint_of(told: dict[str, Any]) -> str:
 
 def pack_sets(given: TrainingInput, transitions: TransitionModel) -> tuple[list[FrameStore], Inputs]:
     """The frame stores of the training and the heldout set, in DIR/frames, and how models take them."""
-    if given.data.resolve() == given.heldout_data.resolve():
-        warn(f"{given.heldout_data} is the training data and the heldout data: what it chooses may only fit best")
     sets = {"train": (given.data, given.ali), "heldout": (given.heldout_data, given.heldout_ali)}
     train, heldout = (
         pack(data, ali, transitions, given.pipeline, given.folder / "frames" / name)
@@ -322,6 +320,7 @@ def pack_sets(given: TrainingInput, transitions: TransitionModel) -> tuple[list[
     )
     if train.dim != heldout.dim:
         raise KernelamError(f"{given.data} has {train.dim} features a frame, {given.heldout_data} has {heldout.dim}")
+    _warn_of_both(given, train, heldout)
     inputs = fit_inputs(train, given.context, given.scaling)
     if len(beyond := inputs.beyond):
         worst = beyond[0]
@@ -330,6 +329,17 @@ def pack_sets(given: TrainingInput, transitions: TransitionModel) -> tuple[list[
             f" {1.0 / float(inputs.scale[worst]):g} in training, beyond all bounds: make these features again"
         )
     return [train, heldout], inputs
+
+
+def _warn_of_both(given: TrainingInput, train: FrameStore, heldout: FrameStore) -> None:
+    """Of heldout data that are training data too, whatever directory they are in."""
+    if given.data.resolve() == given.heldout_data.resolve():
+        warn(f"{given.heldout_data} is the training data and the heldout data: what it chooses may only fit best")
+    elif both := [utt for utt in heldout.utts if utt in train and np.array_equal(train[utt], heldout[utt])]:
+        warn(
+            f"{len(both)} of {len(heldout.utts)} utterances of {given.heldout_data} are training data too, {both[0]}"
+            " first: what they choose may only fit best"
+        )
 
 
 def pack(data: Path, ali: Path, transitions: TransitionModel, pipeline: Pipeline, folder: Path) -> FrameStore:

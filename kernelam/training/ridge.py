@@ -29,6 +29,7 @@ from kernelam.training.cost import peak_memory
 from kernelam.training.examination import examine
 from kernelam.training.gram import Grams, accumulate, assemble, assign, units
 from kernelam.training.metrics import evaluate
+from kernelam.training.ridge_needs import on_disk
 from kernelam.training.ridge_plan import RidgePlan, Work, begin, clean, drawn_in, features_of, restore, sums_in
 from kernelam.training.ridge_scores import calibrate_model, vote_error
 from kernelam.training.ridge_solvers import paired_classes, solve_pairs, solve_rest
@@ -89,7 +90,6 @@ def _finish(work: Work) -> None:
     best = trials[0]
     votes = vote_error(model, work.packed.heldout)
     say(f"ridge {best['ridge']:g} is the best; its votes are wrong in {100 * votes:.2f} % of heldout frames")
-    disk = sum(path.stat().st_size for path in given.folder.rglob("*") if path.is_file())
     seen = examine(model, work.packed.heldout, work.packed.phones)
     phases = {"sums": round(grams.seconds, 1), **best["seconds"]}
     about = {
@@ -105,7 +105,7 @@ def _finish(work: Work) -> None:
             "trials": trials,
             "flops": _flops(work, features, best["iterations"]["sum"]),
             "memory": peak_memory(work.packed.train.device),
-            "disk": disk,
+            "disk": on_disk(given.folder),
             "estimate": asdict(work.needs),
         },
         "heldout": {**{name: best["heldout"][name] for name in HELDOUT}, "vote_error": votes},

@@ -111,8 +111,9 @@ class Task:
         return block * D * VECTORS[self.solver.name]
 
 
-def _of_before(folder: Path) -> int:
-    """Bytes of what is used again or makes room: frames and sums. A model is replaced when all else is written."""
+def on_disk(folder: Path) -> int:
+    """Bytes of frames and sums, of which what an earlier call left is used again or makes room. A model is replaced
+    when all else is written."""
     paths = [*(folder / "frames").rglob("*"), *(folder / "sums").rglob("*")]
     return sum(path.stat().st_size for path in paths if path.is_file())
 
@@ -122,7 +123,7 @@ def check_needs(task: Task, folder: Path, device: torch.device) -> Needs:
     needs = task.needs(device, mapped_now(folder))
     what = f"{task.scheme} of {len(paired_classes(task.counts))} classes with {task.count} features"
     say(f"{what}, {problems_of(task.counts, task.scheme)} systems: {needs.told()}")
-    free = shutil.disk_usage(folder).free + _of_before(folder)
+    free = shutil.disk_usage(folder).free + on_disk(folder)
     advice = "fewer --num-features or classes take less"
     if needs.disk > free:
         raise KernelamError(

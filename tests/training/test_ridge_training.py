@@ -200,6 +200,31 @@ def test_classes_without_heldout_frames_are_told(given: TrainingInput, capsys: p
     assert "warning: 3 of 6 classes have no heldout frames (3 4 5): the maps" in capsys.readouterr().err
 
 
+def test_heldout_data_that_are_training_data_too_are_told(
+    given: TrainingInput, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By their frames: utterances of other frames may have the same names."""
+    (tmp_path / "mixed").mkdir()
+    with ArkWriter(tmp_path / "mixed/feats.ark", tmp_path / "mixed/feats.scp") as writer:
+        for number, (utt, matrix) in enumerate(read_ark(given.data / "feats.ark")):
+            writer.write(utt, matrix + (number not in (2, 4)))
+    shutil.copy(given.data / "utt2spk", tmp_path / "mixed")
+    train_ridge(replace(given, heldout_data=tmp_path / "mixed", heldout_ali=given.ali), PLAN, "cpu")
+    said = capsys.readouterr().err
+    assert f"warning: 2 of 6 utterances of {tmp_path}/mixed are training data too, s-2 first: what they" in said
+    train_ridge(elsewhere(given, "other"), PLAN, "cpu")
+    assert "training data too" not in capsys.readouterr().err
+
+
+def test_the_disk_it_took_is_not_that_of_what_else_is_there(given: TrainingInput) -> None:
+    (given.folder / "decode_dev").mkdir(parents=True)
+    with open(given.folder / "decode_dev/lat.1.gz", "wb") as large:
+        large.truncate(2**40)
+    train_ridge(given, PLAN, "cpu")
+    training = describe(given.folder)["training"]
+    assert 0 < training["disk"] < 2 * training["estimate"]["disk"]
+
+
 def test_models_whose_posteriors_are_features_decide_too(tmp_path: Path) -> None:
     told, plan = [], replace(PLAN, kernel=f"gaussian o posteriors:{tmp_path}")
     for name in ("one", "two"):
