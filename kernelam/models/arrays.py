@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,9 @@ def write_arrays(path: Path, tensors: dict[str, Tensor], about: dict[str, Any], 
         for piece in _pieces(tensors, {"about": json.dumps(about, sort_keys=True)}):
             stream.write(piece)
         stream.flush()
-        if before and path.exists():
-            path.replace(before)
+        if before:
+            with suppress(FileNotFoundError):  # or another process that writes the same has moved it
+                path.replace(before)
 
 
 def _pieces(tensors: dict[str, Tensor], metadata: dict[str, str]) -> Iterator[bytes | memoryview]:
@@ -56,8 +58,8 @@ def read_arrays(path: Path, copied: bool = True) -> tuple[dict[str, Tensor], dic
             if copied:
                 tensors = {name: torch.clone(tensor) for name, tensor in tensors.items()}
             about = json.loads(file.metadata()["about"])
-    except FileNotFoundError:
-        raise KernelamError(f"no such file {path}") from None
+    except OSError:  # safetensors calls a file that it may not open one that is not there
+        raise KernelamError(f"{'cannot read' if path.exists() else 'no such file'} {path}") from None
     except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise KernelamError(f"{path} is damaged: {error}") from None
     if not isinstance(about, dict):
