@@ -44,8 +44,9 @@ class Target:
         return Target(self.kernel, torch.cat([self.x, y.to(self.x)]), torch.cat([self.coefficients, beta.to(self.x)]))
 
     def explained(self, y: Tensor) -> Tensor:
-        """How much of Σ_l |g_l|² the best multiple of φ(y_i) takes away: Σ_l ⟨g_l, φ(y_i)⟩² / k(y_i, y_i)."""
-        norms = self.kernel.norm_from(y.square().sum(1))
+        """How much of Σ_l |g_l|² the best multiple of φ(y_i) takes away: Σ_l ⟨g_l, φ(y_i)⟩² / k(y_i, y_i). That is
+        nothing where φ(y_i) is zero, as that of a blank image is for a linear kernel."""
+        norms = self.kernel.norm_from(y.square().sum(1)).clamp_min(torch.finfo(y.dtype).tiny)
         return self.along(y).square().sum(1) / norms
 
     def explained_together(self, y: Tensor) -> Tensor:
@@ -71,10 +72,7 @@ def joint_preimages(target: Target, start: Tensor, steps: int = STEPS) -> Tensor
 def _uphill(value_of, start: Tensor, steps: int) -> Tensor:  # type: ignore[no-untyped-def]
     """L-BFGS with a line search; a result that is no better than the start, or not finite, is the start."""
     y = start.clone().requires_grad_()
-    with torch.no_grad():
-        first = float(value_of(start))
     optimiser = torch.optim.LBFGS([y], max_iter=steps, max_eval=5 * steps, line_search_fn="strong_wolfe")
-    unit = first if first > 0.0 else 1.0
 
     def closure() -> Tensor:
         optimiser.zero_grad()
@@ -83,6 +81,9 @@ def _uphill(value_of, start: Tensor, steps: int) -> Tensor:  # type: ignore[no-u
         return loss
 
     try:
+        with torch.no_grad():
+            first = float(value_of(start))
+        unit = first if first > 0.0 else 1.0
         optimiser.step(closure)
         with torch.no_grad():
             last = float(value_of(y))

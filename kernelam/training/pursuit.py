@@ -63,7 +63,7 @@ class PursuitOptions:
         if self.added < 1 or self.searched < 1:
             few = f"adds {self.added}" if self.added < 1 else f"searches by {self.searched} samples"
             raise KernelamError(f"a round of pursuit {few}: it takes at least 1")
-        if not self.penalty >= 0.0:
+        if not 0.0 <= self.penalty < math.inf:
             raise KernelamError(f"a penalty is a number from 0 on, not {self.penalty:g}")
 
 
@@ -201,6 +201,8 @@ def _add_samples(subspace: Subspace, samples: Samples, options: PursuitOptions) 
             added += subspace.add(y)
             if added == count:
                 return
+    if not added:
+        raise KernelamError("all samples are zero in the feature space of the kernel: there is no basis of them")
 
 
 def _widen(
@@ -215,14 +217,17 @@ def _widen(
     slopes = torch.cat([difference for _, _, difference in some.differences(found.fitted.weights)])
     slopes *= shares.to(slopes)[:, None]
     target = Target(found.subspace.kernel, x, slopes)
+    starts = x[target.kernel.norm_from(target.norms) > 0.0]  # for a linear kernel, blank images lead nowhere
+    if not len(starts):
+        return
     if options.method == "joint":
         shrunk = target.and_of(found.subspace.y, -options.penalty * found.beta)
-        for y in joint_preimages(shrunk, x[:count]):
+        for y in joint_preimages(shrunk, starts[:count]):
             found.subspace.add(y)
         return
     along = target.along(found.subspace.y)  # −cθ lies in the subspace, of which the search sees nothing
     for place in range(count):
-        candidates = x[place * CANDIDATES % len(x) :][:CANDIDATES]
+        candidates = starts[place * CANDIDATES % len(starts) :][:CANDIDATES]
         y = best_preimage(target.without(found.subspace, along), candidates)
         if found.subspace.add(y):
             along = torch.cat([along, target.along(y[None])])

@@ -282,6 +282,33 @@ def test_a_subspace_that_is_all_there_is_ends_the_pursuit():
 
 
 @pytest.mark.parametrize("method", ["orthogonal", "joint"])
+def test_blank_samples_are_no_pre_images(method):
+    """φ of them is zero for a linear kernel, and they are among the worst classified."""
+    data, options = Table(400), PursuitOptions(**{**vars(SMALL), "method": method, "basis": 5, "first": 1, "added": 1})
+    data.x[:300] = 0.0
+    found = pursue(data, 4, Linear(), options)
+    assert bool((found.subspace.y.norm(dim=1) > 0.0).all())
+    assert [row["basis"] for row in found.rounds] == [1, 2, 3, 4, 5]
+
+
+def test_a_blank_sample_explains_nothing_of_a_gradient():
+    data = Table(100)
+    target = Target(Linear(), data.x, torch.randn(100, 4))
+    explained = target.explained(torch.cat([torch.zeros(1, 5), data.x]))
+    assert explained[0] == 0.0
+    assert bool(torch.isfinite(explained).all())
+    assert torch.equal(joint_preimages(target, torch.zeros(2, 5)), torch.zeros(2, 5))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_samples_that_are_all_blank_are_refused(method):
+    data = Table(100)
+    data.x.zero_()
+    with pytest.raises(KernelamError, match="all samples are zero in the feature space of the kernel"):
+        pursue(data, 4, Linear(), PursuitOptions(**{**vars(SMALL), "method": method}))
+
+
+@pytest.mark.parametrize("method", ["orthogonal", "joint"])
 def test_a_run_that_was_killed_ends_where_it_would_have(tmp_path, method, monkeypatch):
     data, options = Table(500), PursuitOptions(**{**vars(SMALL), "method": method})
     whole, killed = tmp_path / "whole", tmp_path / "killed"
@@ -323,6 +350,7 @@ def test_kernels_without_pre_images_are_refused(kernel):
         ({"added": 0}, "a round of pursuit adds 0: it takes at least 1"),
         ({"searched": 0}, "a round of pursuit searches by 0 samples"),
         ({"penalty": -1.0}, "a penalty is a number from 0 on, not -1"),
+        ({"penalty": float("inf")}, "a penalty is a number from 0 on, not inf"),
         ({"basis": 101}, "101 basis vectors are more than the 100 samples"),
     ],
 )
