@@ -56,6 +56,17 @@ def copy_whole(source: Path, target: Path) -> None:
         stream.write(data)
 
 
+def reserve(path: Path, size: int, what: str, less: str) -> None:
+    """A file of that size whose blocks are there: a write to mapped memory without one would end the process. Where it
+    cannot be, `what` takes too much, and what takes `less` is told."""
+    try:
+        with open(path, "wb") as file:
+            os.posix_fallocate(file.fileno(), 0, size)
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        raise KernelamError(f"{what}, and {path} cannot be made: {error.strerror}; {less}") from error
+
+
 @contextmanager
 def beside(path: Path) -> Iterator[Path]:
     """A temporary folder beside `path`, which is gone at the end unless it was moved."""

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from kernelam.errors import KernelamError
+from kernelam.files import reserve
 from kernelam.kernels import Kernel
 from kernelam.progress import say
 from kernelam.randomness import stream
@@ -90,9 +91,10 @@ class Design:
         if folder is None:
             self.table = torch.empty(shape, device=samples.device)
         else:
-            path = folder / TABLE
-            path.unlink(missing_ok=True)
-            self.table = torch.from_numpy(np.memmap(path, np.float32, "w+", shape=shape))
+            path, size = folder / TABLE, 4 * basis * len(samples)
+            what = f"the table of coordinates takes {size / 2**30:.2f} GiB"
+            reserve(path, size, what, "a smaller --basis takes less")
+            self.table = torch.from_numpy(np.memmap(path, np.float32, "r+", shape=shape))
         self.samples, self.rows = samples, 0
         self.squares = torch.empty(0, 0, dtype=torch.float64, device=samples.device)
 

@@ -1,6 +1,5 @@
 """Stochastic average gradient for the convex model (Le Roux et al. 2012; lu2014, section 4.1)."""
 
-import os
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,6 +8,7 @@ import torch
 from torch import Tensor
 
 from kernelam.errors import KernelamError
+from kernelam.files import reserve
 from kernelam.models.posterior import GradientModel
 from kernelam.models.softmax import KernelSoftmax
 
@@ -49,7 +49,9 @@ class Sag:
     def _table(self, epoch: int, mode: Literal["r", "r+"]) -> np.memmap:
         path, shape = self.folder / f"posteriors.{epoch}.table", (self.num_frames, self.model.num_classes)
         if mode == "r+":
-            _reserve(path, self.dtype.itemsize * shape[0] * shape[1])
+            size = self.dtype.itemsize * shape[0] * shape[1]
+            what = f"SAG's table of posteriors takes {size / 2**30:.1f} GiB, twice at a time"
+            reserve(path, size, what, "--sag-table half halves it")
         return np.memmap(path, self.dtype, mode, shape=shape)
 
     @torch.no_grad()
@@ -85,16 +87,3 @@ class Sag:
             posterior[torch.arange(len(labels), device=labels.device), labels] -= 1.0
         else:
             posterior.sub_(torch.from_numpy(self.old[frames].astype(np.float32)).to(posterior.device))
-
-
-def _reserve(path: Path, size: int) -> None:
-    """A file of that size whose blocks are there: a write to mapped memory without one would end the process."""
-    try:
-        with open(path, "wb") as file:
-            os.posix_fallocate(file.fileno(), 0, size)
-    except OSError as error:
-        path.unlink(missing_ok=True)
-        raise KernelamError(
-            f"SAG's table of posteriors takes {size / 2**30:.1f} GiB, twice at a time, and {path} cannot be made:"
-            f" {error.strerror}; --sag-table half halves it"
-        ) from error

@@ -308,6 +308,19 @@ def test_samples_that_are_all_blank_are_refused(method):
         pursue(data, 4, Linear(), PursuitOptions(**{**vars(SMALL), "method": method}))
 
 
+def test_the_blocks_of_coordinates_are_there_before_they_are_written_to(tmp_path):
+    """On a disk that fills up, what has none would end the process without a word."""
+    pursuit.Design(Table(20_000), 30, tmp_path)
+    (table,) = tmp_path.iterdir()
+    assert 512 * table.stat().st_blocks >= table.stat().st_size == 4 * 30 * 20_000
+
+
+def test_coordinates_that_do_not_fit_are_a_sentence(tmp_path):
+    with pytest.raises(KernelamError, match=r"table of coordinates takes .* GiB, .*; a smaller --basis takes less"):
+        pursuit.Design(Table(1000), 10**14, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("method", ["orthogonal", "joint"])
 def test_a_run_that_was_killed_ends_where_it_would_have(tmp_path, method, monkeypatch):
     data, options = Table(500), PursuitOptions(**{**vars(SMALL), "method": method})
