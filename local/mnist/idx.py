@@ -58,11 +58,13 @@ def read_idx(path: Path, axes: int) -> np.ndarray:
     lengths as big-endian 32-bit numbers, then the bytes."""
     with _opened(path) as stream:
         head = stream.read(4 + 4 * axes)
-        if len(head) < 4 + 4 * axes or head[:4] != bytes((0, 0, UBYTE, axes)):
+        if head[:4] != bytes((0, 0, UBYTE, axes)):
             raise KernelamError(
                 f"{path} is no idx file of bytes with {axes} axes: it begins with {head[:4].hex(' ') or 'nothing'}, not"
                 f" {bytes((0, 0, UBYTE, axes)).hex(' ')}"
             )
+        if len(head) < 4 + 4 * axes:
+            raise KernelamError(f"{path} is cut short: its head of {4 + 4 * axes} bytes has {len(head)}")
         shape = struct.unpack(f">{axes}I", head[4:])
         needed = int(np.prod(shape, dtype=object))
         data = _taken(stream, min(needed, LARGEST) + 1)
@@ -79,8 +81,12 @@ def read_mnist(folder: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
     x, y = read_idx(images, 3), read_idx(labels, 1)
     if len(x) != len(y):
         raise KernelamError(f"{images} has {len(x)} images, {labels} {len(y)} labels")
-    if not len(x) or x.shape[1:] != (28, 28) or y.max() > 9:
-        raise KernelamError(f"{images} and {labels} are not 28 × 28 images of ten digits")
+    if not len(x):
+        raise KernelamError(f"{images} has no images")
+    if x.shape[1:] != (28, 28):
+        raise KernelamError(f"{images} has images of {x.shape[1]} × {x.shape[2]}, not those of MNIST, of 28 × 28")
+    if y.max() > 9:
+        raise KernelamError(f"{labels}: image {y.argmax()} is of class {y.max()}, which is no digit")
     return x.reshape(len(x), -1).astype(np.float32) / 255, y.astype(np.int64)
 
 
@@ -88,7 +94,9 @@ def read_cifar(path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Images, n × 3072 from 0 to 1, colour after colour, and their classes, of a batch of the binary version."""
     with _opened(path) as stream:
         data = np.frombuffer(_taken(stream, LARGEST), np.uint8)
-    if not len(data) or len(data) % CIFAR_ROW:
+    if not len(data):
+        raise KernelamError(f"{path} is empty")
+    if len(data) % CIFAR_ROW:
         raise KernelamError(f"{path} is no binary batch of CIFAR-10: {len(data)} bytes are no multiple of {CIFAR_ROW}")
     rows = data.reshape(-1, CIFAR_ROW)
     if rows[:, 0].max() > 9:

@@ -55,6 +55,7 @@ MISTAKES = {
     "magic": (b"\0\0\x0d\x03", "is no idx file of bytes with 3 axes: it begins with 00 00 0d 03, not 00 00 08 03"),
     "axes": (b"\0\0\x08\x01", "is no idx file of bytes with 3 axes"),
     "empty": (b"", "it begins with nothing, not"),
+    "head": (bytes((0, 0, 8, 3, 0, 0)), "is cut short: its head of 16 bytes has 6"),
     "short": (bytes((0, 0, 8, 3)) + struct.pack(">3I", 2, 28, 28) + b"x" * 5, "says that it has 1568 bytes of 2 × 28"),
     "huge": (bytes((0, 0, 8, 3)) + b"\xff" * 12, "and has 0"),
     "gzip": (gzip.compress(b"x" * 1000)[:-20], "is cut short"),
@@ -76,12 +77,16 @@ def test_sets_that_do_not_fit(idx, tmp_path):
     (tmp_path / "train-labels-idx1-ubyte").write_bytes(idx_bytes(np.zeros(5, np.uint8)))
     with pytest.raises(KernelamError, match=r"has 12 images, .* 5 labels"):
         idx.read_mnist(tmp_path, "train")
-    (tmp_path / "train-labels-idx1-ubyte").write_bytes(idx_bytes(np.full(12, 10, np.uint8)))
-    with pytest.raises(KernelamError, match="are not 28 × 28 images of ten digits"):
+    (tmp_path / "train-labels-idx1-ubyte").write_bytes(idx_bytes(np.arange(12, dtype=np.uint8)))
+    with pytest.raises(KernelamError, match="train-labels-idx1-ubyte: image 11 is of class 11, which is no digit"):
         idx.read_mnist(tmp_path, "train")
     write_mnist(tmp_path, test=0)
-    with pytest.raises(KernelamError, match="are not 28 × 28 images of ten digits"):
+    with pytest.raises(KernelamError, match=r"t10k-images-idx3-ubyte\.gz has no images"):
         idx.read_mnist(tmp_path, "t10k")
+    (tmp_path / "train-images-idx3-ubyte").write_bytes(idx_bytes(np.zeros((12, 32, 30), np.uint8)))
+    with pytest.raises(KernelamError, match="train-images-idx3-ubyte has images of 32 × 30, not those of MNIST, of 28"):
+        idx.read_mnist(tmp_path, "train")
+    (tmp_path / "train-images-idx3-ubyte").unlink()
     write_mnist(tmp_path, train=1)
     with pytest.raises(KernelamError, match="has 1 training image, and some must train and others be heldout"):
         importlib.import_module("prepare").mnist(tmp_path)
@@ -105,7 +110,8 @@ def test_cifar(idx, tmp_path):
     x, y = idx.read_cifar(tmp_path / "batch.bin")
     np.testing.assert_allclose(x, rows[:, 1:] / 255, rtol=1e-6)
     assert y.tolist() == rows[:, 0].tolist()
-    for data, sentence in ((rows.tobytes()[:-1], "no multiple of 3073"), (b"\x0a" * 3073, "has no class below 10")):
+    wrong = (b"", "is empty"), (rows.tobytes()[:-1], "no multiple of 3073"), (b"\x0a" * 3073, "has no class below 10")
+    for data, sentence in wrong:
         (tmp_path / "batch.bin").write_bytes(data)
         with pytest.raises(KernelamError, match=sentence):
             idx.read_cifar(tmp_path / "batch.bin")
