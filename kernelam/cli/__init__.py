@@ -108,6 +108,8 @@ def main() -> NoReturn:
         if world() > 1 and (re.search("gloo|NCCL", str(error)) or type(error).__name__.startswith("Dist")):
             why = KernelamError(str(error).split(". ")[0])
             _fail(f"{_command()}: another process, with which this one works, is gone ({why})", debug, after=10.0)
+        if match := re.search(r"ried to allocate ([\d.]+ \w+)", str(error)):  # so PyTorch says it, not by a MemoryError
+            _fail(f"{_command()}: memory has run out: {match[1]} more are not to be had", debug)
         _fail(f"kernelam: internal error, please report it ({type(error).__name__}: {error})", True)
     sys.exit(0)
 

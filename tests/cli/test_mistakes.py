@@ -1,6 +1,7 @@
 """Mistakes on the command line are answered by a sentence."""
 
 import subprocess
+import sys
 from collections.abc import Callable
 
 import click
@@ -48,6 +49,22 @@ def test_a_value_with_quotes_and_line_ends() -> None:
     with pytest.raises(click.UsageError) as caught:
         group.main(["data", "split", "data", "it's\n' is not"], prog_name="kernelam", standalone_mode=False)
     assert sentence(caught.value).startswith("NJ takes a whole number of at least 1, not ")
+
+
+OUT_OF_MEMORY = {
+    "DefaultCPUAllocator: can't allocate memory: you tried to allocate 33554400 bytes. Error code 12": "33554400 bytes",
+    "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has": "2.00 GiB",
+}
+
+
+@pytest.mark.parametrize("said", OUT_OF_MEMORY)
+def test_memory_that_runs_out_is_no_internal_error(said: str) -> None:
+    """What PyTorch says of it is a RuntimeError."""
+    failing = f"def fail(**_): raise RuntimeError({said!r})\ncli.kernelam.main = fail"
+    code = f"import kernelam.cli as cli\n{failing}\ncli.main()"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 1
+    assert run.stderr == f"kernelam: memory has run out: {OUT_OF_MEMORY[said]} more are not to be had\n"
 
 
 def test_what_click_has_no_value_for_keeps_its_words() -> None:
