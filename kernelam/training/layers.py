@@ -46,12 +46,13 @@ class LayerOptions:
     def __post_init__(self) -> None:
         if self.layers < 0:
             raise KernelamError(f"a multilayer kernel machine has a depth of 0 or more layers, not {self.layers}")
-        if self.pca_examples > self.examples:
+        if self.layers and self.pca_examples > self.examples:
             raise KernelamError(
                 f"kernel PCA of {self.pca_examples} examples cannot be where there are {self.examples} in all"
             )
         check_bandwidths(self.bandwidths)
-        check_components(self.components, self.pca_examples)
+        if self.layers:
+            check_components(self.components, self.pca_examples)
         MetricOptions(self.targets)
         unit_kernel(self.kernel)
 

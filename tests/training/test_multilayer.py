@@ -54,6 +54,10 @@ def test_machines_of_any_depth_are_less_lost_in_noise_than_neighbours_of_their_i
     assert max(errors.values()) < 0.75 * plain, errors
 
 
+def test_without_layers_there_is_no_kernel_pca_to_be_too_large():
+    assert LayerOptions(layers=0, examples=100, pca_examples=6000, components=7000).examples == 100
+
+
 def test_layers_that_others_choose_are_made_once(digits):
     x, labels = (part[:400] for part in digits)
     others = tuple(part[400:600] for part in digits)
