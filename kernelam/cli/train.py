@@ -359,7 +359,7 @@ def _train(plan: Any, default_rates: str, **shared: Any) -> None:
 def given_inputs(shared: dict[str, Any]) -> Any:
     """The positionals, and the features that the options ask for."""
     from kernelam.frontend.pipeline import Pipeline
-    from kernelam.training.acoustic import TrainingInput
+    from kernelam.training.packing import TrainingInput
 
     places = {name: shared[name] for name in ARGUMENTS}
     data, ali = ([places[name], places[f"heldout_{name}"]] for name in ("data", "ali"))

@@ -19,10 +19,10 @@ from kernelam.memory import available, check_memory
 from kernelam.models.posterior import find_device
 from kernelam.models.pursuit import KernelExpansion
 from kernelam.progress import say
-from kernelam.training.acoustic import TrainingInput, check_alignments, pack_sets
 from kernelam.training.bench import machine, table
 from kernelam.training.exact import Samples, Table, fit_kernel, unit_kernel
 from kernelam.training.log_linear import Fitted, LogLinear
+from kernelam.training.packing import TrainingInput, check_alignments, pack_sets
 from kernelam.training.pursuit import PursuitOptions, Some, pursue
 from kernelam.training.subspace import check_differentiable
 

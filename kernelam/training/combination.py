@@ -26,9 +26,9 @@ from kernelam.models.directory import STATES, is_whole, load_posterior_model, sa
 from kernelam.models.posterior import PosteriorModel
 from kernelam.models.softmax import KernelSoftmax, averaged
 from kernelam.progress import say, warn
-from kernelam.training.acoustic import TrainingInput, check_alignments, pack
 from kernelam.training.logit_weights import HeldoutLogits, fit_weights
 from kernelam.training.metrics import evaluate
+from kernelam.training.packing import TrainingInput, check_alignments, pack
 
 
 @dataclass(frozen=True)

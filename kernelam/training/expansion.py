@@ -17,11 +17,11 @@ from kernelam.models.posterior import find_device
 from kernelam.models.pursuit import KernelExpansion
 from kernelam.progress import say, warn
 from kernelam.training import checkpoint
-from kernelam.training.acoustic import HELDOUT, Packed, TrainingInput, check_alignments, pack_frames
 from kernelam.training.cost import peak_memory
 from kernelam.training.exact import check_bandwidths, fit_kernel, unit_kernel
 from kernelam.training.examination import examine
-from kernelam.training.metrics import evaluate
+from kernelam.training.metrics import evaluate, recorded
+from kernelam.training.packing import Packed, TrainingInput, check_alignments, pack_frames
 from kernelam.training.pursuit import CHECKPOINT, TABLE, Pursuit, PursuitOptions, Some, pursue, try_penalties
 from kernelam.training.subspace import check_differentiable
 
@@ -92,7 +92,7 @@ def _train(given: TrainingInput, transitions: TransitionModel, plan: ExpansionPl
             "seconds_of_this_process": round(time.monotonic() - clock, 1),
             "memory": peak_memory(place),
         },
-        "heldout": {name: value for name, value in heldout.items() if name in HELDOUT},
+        "heldout": recorded(heldout),
         **seen.record,
         "seed": plan.pursuit.seed,
     }

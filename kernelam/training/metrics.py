@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,6 +15,12 @@ from kernelam.ranks import current
 
 PARAMETERS = {"ce": None, "erll": 1.0, "capped": 0.01, "top-k": 0.9}
 """The metrics that training can watch, with the default of what may follow a colon: β, λ, or the share k/N."""
+RECORDED = ("ce", "perplexity", "entropy", "erll", "accuracy", "frame_error")
+
+
+def recorded(measured: dict[str, Any]) -> dict[str, Any]:
+    """Of what was measured, what the record of a model has."""
+    return {name: value for name, value in measured.items() if name in RECORDED}
 
 
 @dataclass(frozen=True)

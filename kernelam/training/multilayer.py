@@ -18,13 +18,13 @@ from kernelam.models.multilayer import Multilayer
 from kernelam.models.posterior import find_device
 from kernelam.progress import say
 from kernelam.randomness import stream
-from kernelam.training.acoustic import HELDOUT, Packed, TrainingInput, check_alignments, fingerprint_of, pack_frames
 from kernelam.training.cost import peak_memory
 from kernelam.training.examination import examine
 from kernelam.training.kernel_pca import check_pca_memory
 from kernelam.training.layers import VALIDATION, LayerOptions, Layers, Steps, build_layers, build_metric
 from kernelam.training.lmnn import MetricOptions, energies
-from kernelam.training.metrics import evaluate
+from kernelam.training.metrics import evaluate, recorded
+from kernelam.training.packing import Packed, TrainingInput, check_alignments, fingerprint_of, pack_frames
 from kernelam.training.temperature import fit_temperature
 
 CALIBRATED = 10_000  # random heldout frames that posteriors are calibrated on; VALIDATION of them choose widths
@@ -97,7 +97,7 @@ def _train(
     about = {
         "fingerprint": packed.fingerprint,
         "training": _story(packed, found, rounds, len(x), steps, place),
-        "heldout": {name: value for name, value in heldout.items() if name in HELDOUT},
+        "heldout": recorded(heldout),
         **seen.record,
         "seed": options.seed,
     }

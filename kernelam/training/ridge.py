@@ -24,11 +24,11 @@ from kernelam.models.posterior import find_device
 from kernelam.models.ridge import Ridge
 from kernelam.progress import say, warn
 from kernelam.training import checkpoint
-from kernelam.training.acoustic import HELDOUT, TrainingInput, check_alignments
 from kernelam.training.cost import peak_memory
 from kernelam.training.examination import examine
 from kernelam.training.gram import Grams, accumulate, assemble, assign, units
-from kernelam.training.metrics import evaluate
+from kernelam.training.metrics import evaluate, recorded
+from kernelam.training.packing import TrainingInput, check_alignments
 from kernelam.training.ridge_needs import on_disk
 from kernelam.training.ridge_plan import RidgePlan, Work, begin, clean, drawn_in, features_of, restore, sums_in
 from kernelam.training.ridge_scores import calibrate_model, vote_error
@@ -108,7 +108,7 @@ def _finish(work: Work) -> None:
             "disk": on_disk(given.folder),
             "estimate": asdict(work.needs),
         },
-        "heldout": {**{name: best["heldout"][name] for name in HELDOUT}, "vote_error": votes},
+        "heldout": {**recorded(best["heldout"]), "vote_error": votes},
         **seen.record,
         "seed": plan.seed,
     }

@@ -18,10 +18,10 @@ from kernelam.models.posterior import Inputs, find_device
 from kernelam.models.ridge import SCHEMES
 from kernelam.progress import warn
 from kernelam.training import checkpoint
-from kernelam.training.acoustic import Packed, TrainingInput, fingerprint_of, pack_frames
 from kernelam.training.exact import check_bandwidths
 from kernelam.training.features import build_features, check_drawable, count_of, models_of
 from kernelam.training.gram import Sums
+from kernelam.training.packing import Packed, TrainingInput, fingerprint_of, pack_frames
 from kernelam.training.ridge_needs import Needs, Task, check_needs, matrix_sizes
 from kernelam.training.ridge_solvers import FEWEST, Solver, check_ridge, paired_classes
 

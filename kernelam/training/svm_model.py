@@ -15,10 +15,10 @@ from kernelam.models.directory import save_model
 from kernelam.models.posterior import find_device
 from kernelam.models.svm import Svm
 from kernelam.progress import say
-from kernelam.training.acoustic import HELDOUT, TrainingInput, check_alignments, pack_frames
 from kernelam.training.cost import peak_memory
 from kernelam.training.examination import examine
-from kernelam.training.metrics import evaluate
+from kernelam.training.metrics import evaluate, recorded
+from kernelam.training.packing import TrainingInput, check_alignments, pack_frames
 from kernelam.training.svm import SvmOptions, check_gram, train_svm
 
 
@@ -59,7 +59,7 @@ def _train(given: TrainingInput, transitions: TransitionModel, options: SvmOptio
             "seconds": round(time.monotonic() - clock, 1),
             "memory": peak_memory(place),
         },
-        "heldout": {name: value for name, value in heldout.items() if name in HELDOUT},
+        "heldout": recorded(heldout),
         **seen.record,
         "seed": options.seed,
     }

@@ -16,7 +16,7 @@ from kernelam.kaldi.alignment import read_alignments, write_alignments
 from kernelam.kaldi.ark import read_ark
 from kernelam.kaldi.binary import KaldiWriter
 from kernelam.models.gmm import GmmModel
-from kernelam.training.acoustic import TrainingInput, check_alignments, pack
+from kernelam.training.packing import TrainingInput, check_alignments, pack
 
 Paths = Callable[[str], tuple[Path, Path]]
 

@@ -27,8 +27,8 @@ from kernelam.models import directory, load_model
 from kernelam.models.description import describe
 from kernelam.models.ridge import Ridge
 from kernelam.report.experiments import system
-from kernelam.training import acoustic, gram, ridge, ridge_needs, ridge_scores, ridge_solvers
-from kernelam.training.acoustic import TrainingInput
+from kernelam.training import gram, packing, ridge, ridge_needs, ridge_scores, ridge_solvers
+from kernelam.training.packing import TrainingInput
 from kernelam.training.ridge import prepare_ridge, sum_share, train_ridge
 from kernelam.training.ridge_plan import RidgePlan
 from kernelam.training.ridge_solvers import Solver
@@ -441,7 +441,7 @@ def test_a_solver_that_does_not_converge_leaves_no_model(given: TrainingInput) -
 
 
 def test_fewer_than_two_classes(given: TrainingInput, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(acoustic, "count_classes", lambda store, classes: np.array([90.0, 1.0, 0.0]))
+    monkeypatch.setattr(packing, "count_classes", lambda store, classes: np.array([90.0, 1.0, 0.0]))
     with pytest.raises(KernelamError, match="1 of 3 classes have 2 training frames; two must"):
         train_ridge(given, PLAN, "cpu")
 

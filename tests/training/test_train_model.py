@@ -20,7 +20,7 @@ from kernelam.errors import KernelamError
 from kernelam.frames.store import FrameStore
 from kernelam.hmm.transitions import TransitionModel
 from kernelam.models.description import describe
-from kernelam.training import acoustic
+from kernelam.training import acoustic, packing
 from kernelam.training.metrics import evaluate
 
 SMALL = {
@@ -180,7 +180,7 @@ def test_seconds_of_a_training_that_was_killed_are_in_the_cost(made, tmp_path, m
 def test_a_coordinate_that_never_changes_in_training_is_left_out_whatever_its_value(tmp_path, capsys):
     x = np.random.default_rng(0).standard_normal((5000, DIM)).astype(np.float32)
     x[:, 1], x[:, 2] = 0.1, 1e-42 * (x[:, 0] > 0)  # rounding, and what is too small to be divided by
-    inputs = acoustic.fit_inputs(FrameStore.build(tmp_path / "frames", [("u", x)]), (0, 0))
+    inputs = packing.fit_inputs(FrameStore.build(tmp_path / "frames", [("u", x)]), (0, 0))
     assert "2 of 3 features never change" in capsys.readouterr().err
     assert inputs.scale[1] == inputs.scale[2] == 1.0
     np.testing.assert_allclose(inputs.mean, x.astype(np.float64).mean(axis=0), rtol=1e-6, atol=1e-9)
@@ -188,24 +188,24 @@ def test_a_coordinate_that_never_changes_in_training_is_left_out_whatever_its_va
 
 
 def test_labels_are_counted_where_they_are(tmp_path):
-    frames = np.zeros((3 * acoustic.COUNTED + 5, 1), np.float32)
+    frames = np.zeros((3 * packing.COUNTED + 5, 1), np.float32)
     labels = np.arange(len(frames)) % 7
     store = FrameStore.build(tmp_path / "frames", [("u", frames)], {"u": labels})
     tracemalloc.start()
-    counts = acoustic.count_classes(store, 8)
+    counts = packing.count_classes(store, 8)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert counts.tolist() == np.bincount(labels, minlength=8).tolist()
-    assert peak < 2 * 8 * acoustic.COUNTED
+    assert peak < 2 * 8 * packing.COUNTED
 
 
 def test_inputs_may_share_one_scale(made, tmp_path):
     x = np.random.default_rng(0).random((500, DIM)).astype(np.float32)
-    inputs = acoustic.fit_inputs(FrameStore.build(tmp_path / "frames", [("u", x)]), (0, 0), "shared")
+    inputs = packing.fit_inputs(FrameStore.build(tmp_path / "frames", [("u", x)]), (0, 0), "shared")
     assert not inputs.mean.any()
     np.testing.assert_allclose(inputs.scale, 1.0 / np.sqrt(np.square(x.astype(np.float64)).mean()), rtol=1e-6)
     with pytest.raises(KernelamError, match=r"all features in .*zeros are zero"):
-        acoustic.fit_inputs(FrameStore.build(tmp_path / "zeros", [("u", 0 * x)]), (0, 0), "shared")
+        packing.fit_inputs(FrameStore.build(tmp_path / "zeros", [("u", 0 * x)]), (0, 0), "shared")
     for scaling in ("each", "shared"):
         train(made, tmp_path / scaling, f"--scaling {scaling}")
     assert len({describe(tmp_path / scaling)["fingerprint"] for scaling in ("each", "shared")}) == 2
