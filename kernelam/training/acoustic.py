@@ -50,6 +50,7 @@ class Setup:
     folder: Path
     fingerprint: str
     clock: Clock
+    scaling: str = "each"  # of the inputs
 
 
 class Plan(Protocol):
@@ -111,7 +112,8 @@ def _train(
     if options.augment:
         Augmentation.parse(options.augment).check(packed.inputs.dim, given.context, given.scaling)
     run = (given.folder, packed.fingerprint, Clock(given.folder, packed.fingerprint))
-    setup = Setup(train, heldout, given.pipeline, packed.inputs, packed.counts, place, options, *run)
+    common = (given.pipeline, packed.inputs, packed.counts, place, options)
+    setup = Setup(train, heldout, *common, *run, given.scaling)
     model, epochs = _fit(setup, plan)
     seen, model = examine(model, heldout, packed.phones), model.whole()
     current().wait()  # the first one removes the frames

@@ -1,6 +1,7 @@
 """Where the hidden layers of a network start: from shallower networks, or from restricted Boltzmann machines."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from kernelam.training.trainer import Diverged, one_pass, optimiser_of
 Layers = dict[str, Tensor]
 FILE = "pretraining.safetensors"
 MAX_HALVINGS = 10  # of the rate of a Boltzmann machine
+CHUNK = 1 << 12  # frames at once
 
 
 def pretrain(kind: str, network: Network, setup: Setup, rbm_epochs: int) -> list[dict[str, Any]]:
@@ -88,24 +90,42 @@ def _machine(network: Network, setup: Setup, epochs: int, layers: Layers, number
     units, the lower the rate at which real inputs diverge: it is halved until they do not."""
     model = _network(network, setup, layers)
     rows = network.width if number > 1 else model.inputs.dim
+    mean, deviation = (torch.zeros(()), 1.0) if number > 1 else _moments(setup)
+    mean = mean.to(model.device)
     for halvings in range(MAX_HALVINGS + 1):
         weights = glorot(rows, network.width, setup.options.seed, number - 1).to(model.device)
         rbm = Rbm(weights, number == 1, setup.options.seed, halvings)
-        if _climb(rbm, model, setup, epochs, number):
+        if _climb(rbm, lambda x: (model.hidden(x, number - 1) - mean) / deviation, setup, epochs, number):
             break
         say(f"machine {number} diverged at the rate {rbm.rate:g}")
-    return {f"W{number - 1}": rbm.weights.cpu(), f"b{number - 1}": rbm.hidden.cpu()}
+    weights = rbm.weights / deviation
+    hidden = rbm.hidden - mean @ weights if number == 1 else rbm.hidden
+    return {f"W{number - 1}": weights.cpu(), f"b{number - 1}": hidden.cpu()}
 
 
-def _climb(rbm: Rbm, model: Dnn, setup: Setup, epochs: int, number: int) -> bool:
-    """Epochs of steps, unless the machine diverges: whether it did not."""
+def _moments(setup: Setup) -> tuple[Tensor, float]:
+    """The mean of the inputs, and the root of their mean variance: a machine of real units takes it that these are 0
+    and 1, as they are if each coordinate was scaled. Otherwise its hidden units would all tell nothing but the mean."""
+    if setup.scaling == "each":
+        return torch.zeros(setup.inputs.dim), 1.0
+    total, squares = (torch.zeros(setup.inputs.dim, dtype=torch.float64, device=setup.device) for _ in range(2))
+    for x, _ in setup.train.in_order(CHUNK):
+        total += x.sum(dim=0, dtype=torch.float64)
+        squares += x.double().square().sum(dim=0)
+    mean = total / len(setup.train)
+    variance = float((squares / len(setup.train) - mean.square()).mean())
+    return mean.float(), math.sqrt(variance) if variance > 0.0 else 1.0
+
+
+def _climb(rbm: Rbm, units: Callable[[Tensor], Tensor], setup: Setup, epochs: int, number: int) -> bool:
+    """Epochs of steps on these units of the inputs, unless the machine diverges: whether it did not."""
     seed, batch, total = setup.options.seed, setup.options.batch, len(setup.train)
     for epoch in range(1, epochs + 1):
-        name, error = f"machine {number}, epoch {epoch}", torch.zeros((), dtype=torch.float64, device=model.device)
+        name, error = f"machine {number}, epoch {epoch}", torch.zeros((), dtype=torch.float64, device=setup.device)
         order = setup.train.shuffled(batch, seed, epoch, purpose=f"rbm {number}")
         for step, frames in enumerate(progress(order, name, -(-total // batch)), 1):
             with torch.no_grad():
-                error += rbm.step(model.hidden(setup.train.take(frames)[0], number - 1), epoch)
+                error += rbm.step(units(setup.train.take(frames)[0]), epoch)
             if step % 64 == 0 and not math.isfinite(error):  # to look is to wait for the device
                 return False
         if not (math.isfinite(error) and rbm.weights.isfinite().all()):

@@ -92,6 +92,17 @@ def test_a_start_that_helps(setup, kind):
     assert found[kind] < found[""] - 0.1
 
 
+def test_machines_do_not_mind_where_inputs_lie(setup, tmp_path):
+    """Inputs that are scaled together keep their means, as the grey of pixels, and hidden units must tell more."""
+    x, place = setup.train.features.numpy(), tmp_path / "moved"
+    moved = FrameStore.build(place / "frames", [("u", 5.0 + 0.5 * x)], {"u": setup.train.labels.numpy()})
+    setup = replace(setup, scaling="shared")
+    place = replace(setup, train=Batches(moved, (0, 0), INPUTS.mean, INPUTS.scale, CPU), folder=place)
+    here, there = pretrained("rbm", setup, 2).arrays(), pretrained("rbm", place, 2).arrays()
+    torch.testing.assert_close(0.5 * there["W0"], here["W0"], atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(there["b0"] + 5.0 * there["W0"].sum(0), here["b0"], atol=1e-3, rtol=1e-3)
+
+
 @pytest.mark.parametrize("kind", ["discriminative", "rbm"])
 def test_a_run_that_was_killed_ends_the_same(setup, kind, monkeypatch, tmp_path):
     whole = pretrained(kind, setup, 2)
