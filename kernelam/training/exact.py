@@ -27,6 +27,7 @@ CHUNK = 2_000  # of them at once
 LEAST = 1e-30  # width of a kernel; and the largest is its inverse
 LARGEST = 1e18  # k: its square is a number of single precision
 SQUARE = 100  # of them at once where a kernel has to be evaluated for all with all
+RANGED = 1 << 16  # samples whose k(x, x) is looked at: all that a kernel matrix in memory is of
 
 
 class Samples(Protocol):
@@ -91,13 +92,16 @@ def fit_kernel(expression: str, bandwidth: float, samples: Samples, seed: int) -
 
 
 def _check_range(kernel: Kernel, samples: Samples, expression: str, seed: int) -> None:
-    """Layers of degree 2 square k(x, x), and polynomials raise it to their degree."""
-    x, _ = samples.take(torch.from_numpy(some(len(samples), SQUARE, stream(seed, "range"))))
-    if not bool((kernel.matrix(x, x).abs() < LARGEST).all()):  # which what is not a number is not
-        raise KernelamError(
-            f"the kernel {expression} of these frames is too large for single precision: take a lower degree, or fewer"
-            " layers of degree 2"
-        )
+    """Layers of degree 2 square k(x, x), and polynomials raise it to their degree. No k(x, y) is above the largest
+    k(x, x), which a single sample may have: libsvm would go on for ever, or be given what is not finite."""
+    chosen = torch.from_numpy(some(len(samples), RANGED, stream(seed, "range")))
+    for part in chosen.split(SQUARE):
+        x, _ = samples.take(part)
+        if not bool((kernel.matrix(x, x).abs() < LARGEST).all()):  # which what is not a number is not
+            raise KernelamError(
+                f"the kernel {expression} of these frames is too large for single precision, with inputs up to"
+                f" {float(x.abs().max()):.3g}: take a lower degree, fewer layers of degree 2, or mend the features"
+            )
 
 
 def _kernel(node: ask.Expression, below: Kernel | None, fit: Fit, sparse: bool = True) -> Kernel:

@@ -210,6 +210,15 @@ def test_models_are_loaded_as_they_were_trained_and_need_no_scikit_learn(made, t
         train(made, tmp_path / "another", "--penalty", "1")
 
 
+@pytest.mark.parametrize("kernel", ["arccos1", "arccos2 o arccos2"])
+def test_one_frame_whose_kernel_is_too_large_is_told_of(digits, kernel):
+    """Of several hundred, wherever it is: libsvm would not end, or be given what is not finite."""
+    x, labels = digits[0][:400].clone(), digits[1][:400]
+    x[333] = 1e15
+    with pytest.raises(KernelamError, match=r"too large for single precision, with inputs up to 1e\+15"):
+        train_svm(x[:300], labels[:300], x[300:], labels[300:], SvmOptions(kernel))
+
+
 def test_heldout_frames_of_unknown_classes_are_left_out(digits, capsys):
     x, labels = digits
     old, new = (labels[:300] != 9), (labels[300:500] != 9)
