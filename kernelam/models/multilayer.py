@@ -59,11 +59,12 @@ class Multilayer(PosteriorModel):
 
     @torch.no_grad()
     def scores(self, x: Tensor) -> Tensor:
-        """−log(1 + E) of each of `classes`."""
+        """−log(1 + E) of each of `classes`; one for all of them where a frame is so far off that E overflows."""
         hidden = x[:, self.numbers["kept"]]
         for layer in self.layers:
             hidden = layer(hidden)
-        return -torch.log1p(self.energies(hidden))
+        largest = torch.finfo(hidden.dtype).max
+        return -torch.log1p(self.energies(hidden).nan_to_num_(largest, largest))
 
     @torch.no_grad()
     def logits(self, x: Tensor) -> Tensor:

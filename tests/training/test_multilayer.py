@@ -1,5 +1,6 @@
 """Multilayer kernel machines, and the command that trains them."""
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from test_combine_models import write_data, write_states
 
 from kernelam.cli.train import command
 from kernelam.errors import KernelamError
+from kernelam.kaldi.ark import ArkWriter, MatrixScp
 from kernelam.models import load_model
 from kernelam.models.description import describe
 from kernelam.models.multilayer import Multilayer
@@ -93,8 +95,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def train(made: Path, folder: Path, options: str = "") -> str:
-    places = [made / name for name in ("data", "data", "lang", "ali", "ali")]
+def train(made: Path, folder: Path, options: str = "", heldout: Path | None = None) -> str:
+    places = [made / "data", heldout or made / "data", *(made / name for name in ("lang", "ali", "ali"))]
     arguments = ["multilayer", *SMALL.split(), *options.split(), *map(str, places), str(folder)]
     result = CliRunner().invoke(command, arguments)
     if isinstance(result.exception, KernelamError | KeyboardInterrupt):
@@ -124,6 +126,19 @@ def test_models_are_loaded_as_they_were_trained(made, tmp_path, options, depth, 
     np.testing.assert_allclose(model.log_posteriors(features), torch.log_softmax(expected, dim=1), atol=1e-4)
     np.testing.assert_allclose(np.exp(model.log_posteriors(features)).sum(axis=1), 1, rtol=1e-5)
     assert not (tmp_path / "model/layers").exists()
+
+
+def test_frames_beyond_all_bounds_tell_nothing(made, tmp_path):
+    """Of heldout data, and of those that are decoded."""
+    shutil.copytree(made / "data", tmp_path / "far")
+    with ArkWriter(tmp_path / "far/feats.ark", tmp_path / "far/feats.scp") as writer:
+        for number, (utt, matrix) in enumerate(MatrixScp(made / "data/feats.scp").items()):
+            writer.write(utt, matrix * np.float32(1.0 if number else 1e12))
+    train(made, tmp_path / "model", "--kernel arccos2 --layers 2", heldout=tmp_path / "far")
+    about, model = describe(tmp_path / "model"), load_model(tmp_path / "model")
+    assert 0.0 < about["heldout"]["ce"] < 2.0 * np.log(6)
+    far = np.exp(model.log_posteriors(np.full((3, 3), 1e12, np.float32)))
+    np.testing.assert_allclose(far.sum(axis=1), 1, rtol=1e-5)
 
 
 def test_layers_of_a_shallower_machine_are_those_that_would_be_made(made, tmp_path, monkeypatch):

@@ -219,6 +219,18 @@ def test_one_frame_whose_kernel_is_too_large_is_told_of(digits, kernel):
         train_svm(x[:300], labels[:300], x[300:], labels[300:], SvmOptions(kernel))
 
 
+@pytest.mark.parametrize("classes", [2, 10])
+def test_frames_beyond_all_bounds_tell_nothing(digits, classes):
+    x, labels = digits[0], digits[1] % classes
+    machine = fit_svm(arc_cosine_layers([2, 2]), x[:200], labels[:200], 1e-3)
+    far = torch.cat([x[200:210], torch.full((2, 64), 1e9), torch.full((1, 64), 1e25)])
+    log_p = model_of(machine, classes).logits(far)
+    assert log_p.isfinite().all()
+    torch.testing.assert_close(log_p.exp().sum(dim=1), torch.ones(len(far)))
+    torch.testing.assert_close(log_p[10:].exp(), torch.full((3, classes), 1 / classes))
+    torch.testing.assert_close(log_p[:10], model_of(machine, classes).logits(x[200:210]))
+
+
 def test_heldout_frames_of_unknown_classes_are_left_out(digits, capsys):
     x, labels = digits
     old, new = (labels[:300] != 9), (labels[300:500] != 9)
