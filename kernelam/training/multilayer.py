@@ -54,16 +54,25 @@ def _machine(folder: Path, options: LayerOptions, device: str) -> tuple[Path, Mu
 def _below(machine: tuple[Path, Multilayer], packed: Packed, x: Tensor) -> Layers:
     """Its layers, if it was made as this one is, but for the number of them."""
     folder, model = machine
-    training = describe(folder).get("training", {})
-    made, own = ({name: told.get(name) for name in ("settings", "options", "data")} for told in (training, packed.told))
-    for told in (made, own):
-        told["settings"] = {**(told["settings"] or {}), "layers": len(model.layers)}
+    try:
+        training = describe(folder)["training"]
+        chosen = [dict(row) for row in training["chosen"]]
+        whole = [row["features"] for row in chosen] == model.widths
+        made, own = ({name: told[name] for name in ("settings", "options", "data")} for told in (training, packed.told))
+        for told in (made, own):
+            told["settings"] = {**told["settings"], "layers": len(model.layers)}
+    except (KeyError, TypeError, ValueError):  # of what is no story of its training
+        whole = False
+    if not whole:
+        raise KernelamError(
+            f"{folder}/model.json does not tell how the layers of --layers-of were made; train it again"
+        )
     if fingerprint_of(made) != fingerprint_of(own):
         raise KernelamError(f"--layers-of {folder} was made of other data, with other options or with another seed")
     kept, hidden = model.numbers["kept"], x[:, model.numbers["kept"]]
     for layer in model.layers:
         hidden = layer(hidden)
-    return Layers(kept, model.layers, training["chosen"], hidden)
+    return Layers(kept, model.layers, chosen, hidden)
 
 
 def _train(

@@ -1,5 +1,6 @@
 """Multilayer kernel machines, and the command that trains them."""
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -163,6 +164,18 @@ def test_layers_of_a_shallower_machine_are_those_that_would_be_made(made, tmp_pa
         with pytest.raises(KernelamError, match=sentence):
             train(made, tmp_path / "refused", options.format(tmp_path))
         assert not (tmp_path / "refused/model.json").exists()
+
+
+def test_layers_of_a_machine_that_does_not_tell_how_they_were_made_are_refused(made, tmp_path):
+    train(made, tmp_path / "1")
+    path = tmp_path / "1/model.json"
+    about = json.loads(path.read_text())
+    training = about.pop("training")
+    rows = training["chosen"]
+    for change in ({"chosen": rows[:1]}, {"chosen": [{}, {}]}, {"chosen": 3}, {"chosen": [3]}, {"settings": [1]}, None):
+        path.write_text(json.dumps({**about, "training": change and training | change}))
+        with pytest.raises(KernelamError, match=r"1/model.json does not tell how the layers of --layers-of were made"):
+            train(made, tmp_path / "2", f"--layers 2 --layers-of {tmp_path}/1")
 
 
 def test_classes_with_few_examples_have_a_fixed_share(made, tmp_path):
