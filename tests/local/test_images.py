@@ -15,6 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelam.errors import KernelamError
+from kernelam.hmm.transitions import TransitionModel
+from kernelam.kaldi.alignment import read_alignment_dir
+from kernelam.kaldi.ark import MatrixScp
 
 HERE = Path(__file__).resolve().parents[2] / "local" / "mnist"
 
@@ -115,6 +118,27 @@ def test_cifar(idx, tmp_path):
         (tmp_path / "batch.bin").write_bytes(data)
         with pytest.raises(KernelamError, match=sentence):
             idx.read_cifar(tmp_path / "batch.bin")
+
+
+def test_the_fifth_batch_of_cifar_is_heldout(root, tmp_path):
+    rng, rows = np.random.default_rng(0), {}
+    for name in (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"):
+        rows[name] = rng.integers(256, size=(7, 3073), dtype=np.uint8)
+        rows[name][:, 0] %= 10
+        (tmp_path / f"{name}.bin").write_bytes(rows[name].tobytes())
+    done = prepare(root, tmp_path, "--task", "cifar", "--corpus", ".")
+    assert done.returncode == 0, done.stderr
+    sets = {"train": [f"data_batch_{number}" for number in range(1, 5)], "heldout": ["data_batch_5"]}
+    for part, names in {**sets, "test": ["test_batch"]}.items():
+        expected = np.concatenate([rows[name] for name in names])
+        images = MatrixScp(tmp_path / f"data/{part}/feats.scp")
+        assert list(images) == [f"{part}-{number:06d}" for number in range(len(expected))]
+        np.testing.assert_allclose(np.concatenate(list(images.values())), expected[:, 1:] / 255, rtol=1e-6)
+        words = [line.split()[1] for line in (tmp_path / f"data/{part}/text").read_text().splitlines()]
+        assert words == [str(row[0]) for row in expected]
+        transitions = TransitionModel.load(tmp_path / f"exp/ali_{part}/final.mdl")
+        paths = read_alignment_dir(tmp_path / f"exp/ali_{part}")
+        assert [transitions.ali_to_pdf(paths[utt]).tolist() for utt in images] == [[row[0]] for row in expected]
 
 
 def prepare(root: Path, cwd: Path, *args: str) -> subprocess.CompletedProcess[str]:
