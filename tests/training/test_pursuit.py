@@ -258,6 +258,20 @@ def test_coordinates_in_single_precision_are_those_in_double(kernel):
     torch.testing.assert_close(design.squares, expected, rtol=0, atol=1e-5 * float(expected.max()))
 
 
+def test_one_sample_far_out_does_not_drown_the_others():
+    """As a damaged frame is, by whose deviation all are divided: sums in single precision have no Cholesky factor."""
+    data = Table(8000, dim=30)
+    data.x[7] *= 1000.0
+    data.x /= data.x.std(dim=0)
+    found = pursue(data, 4, Polynomial(2, 3.0), PursuitOptions(basis=100, method="nystrom"))
+    assert found.fitted.objective > 8000 * np.log(1 / 4)
+    design = pursuit.Design(data, 100, None)
+    design.extend(found.subspace)
+    exact = design.done.double() @ design.done.double().T
+    scale = exact.diagonal().outer(exact.diagonal()).sqrt()
+    torch.testing.assert_close(design.squares / scale, exact / scale, rtol=0, atol=1e-12)
+
+
 def test_penalties_are_tried_on_one_basis():
     data, options = Table(300), PursuitOptions(**{**vars(SMALL), "method": "nystrom", "tolerance": 1e-7})
     found = [
