@@ -142,6 +142,8 @@ def test_kernels_too_large_for_single_precision_are_refused(made, tmp_path):
         with pytest.raises(KernelamError, match=r"of these frames is too large for single precision: take a lower"):
             train(made, tmp_path / "model", f"--method nystrom --kernel '{kernel}' --scaling shared --splice 5")
         assert not list((tmp_path / "model").iterdir())
+    with pytest.raises(KernelamError, match="polynomial:1000 of these frames is too large for single precision"):
+        train(made, tmp_path / "model", "--kernel polynomial:1000")
 
 
 def test_more_vectors_than_frames_or_disk_are_refused(made, tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 from kernelam.errors import KernelamError
-from kernelam.kernels import ArcCosine, Gaussian, Laplacian, Linear, Polynomial, SparseGaussian
+from kernelam.kernels import ArcCosine, Composition, Gaussian, Laplacian, Linear, Polynomial, SparseGaussian
 from kernelam.training import pursuit
 from kernelam.training.log_linear import LogLinear
 from kernelam.training.preimages import Target, best_preimage, joint_preimages
@@ -366,6 +366,11 @@ def test_kernels_without_pre_images_are_refused(kernel):
         check_differentiable(kernel)
     with pytest.raises(KernelamError, match="not a differentiable"):
         pursue(Table(50), 4, kernel, SMALL)
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS, Polynomial(1000), Composition(Polynomial(1000), Gaussian(1.0))])
+def test_kernels_with_pre_images_are_not(kernel):
+    check_differentiable(kernel)
 
 
 @pytest.mark.parametrize(
