@@ -60,8 +60,9 @@ class PursuitOptions:
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise KernelamError(f"no way to find basis vectors is called {self.method}; there are {', '.join(METHODS)}")
-        if not 1 <= self.first <= self.basis:
-            raise KernelamError(f"pursuit begins with 1 to {self.basis} vectors, not {self.first}")
+        first = self.basis if self.method == "nystrom" else self.first  # which has no use of another number
+        if not 1 <= first <= self.basis:
+            raise KernelamError(f"pursuit begins with 1 to {self.basis} vectors, not {first}")
         if self.added < 1 or self.searched < 1:
             few = f"adds {self.added}" if self.added < 1 else f"searches by {self.searched} samples"
             raise KernelamError(f"a round of pursuit {few}: it takes at least 1")

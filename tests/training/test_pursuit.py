@@ -289,6 +289,12 @@ def test_a_pursuit_ends_at_its_goal():
     assert [row["objective"] for row in found.rounds] == [row["objective"] for row in rows[:3]]
 
 
+def test_random_samples_may_be_fewer_than_a_pursuit_begins_with():
+    options = PursuitOptions(**{**vars(SMALL), "method": "nystrom", "basis": 5})
+    assert options.first > options.basis
+    assert len(pursue(Table(100), 4, Gaussian(1.5), options).subspace) == 5
+
+
 def test_a_subspace_that_is_all_there_is_ends_the_pursuit():
     found = pursue(Table(100), 4, Linear(), SMALL)
     assert len(found.subspace) == 5
