@@ -231,7 +231,7 @@ class _Parser:
             return Leaf(name, folder=folder)
         argument = SPARSE_K if name == "sparse-gaussian" else 0
         if name in ("sparse-gaussian", "polynomial") and self.accept(":"):
-            argument = self.whole("a whole number")
+            argument = self.whole("a degree" if name == "polynomial" else "a number of coordinates")
         if name == "polynomial" and not argument:
             self.fail("a polynomial needs a degree, as in polynomial:2,")
         return Leaf(name, argument, self.bandwidth() if name in BANDWIDTHS and self.accept("@") else None)

@@ -65,6 +65,7 @@ def train_expansion(given: TrainingInput, plan: ExpansionPlan, device: str) -> N
 
 def _train(given: TrainingInput, transitions: TransitionModel, plan: ExpansionPlan, place: torch.device) -> None:
     clock = time.monotonic()
+    (given.folder / TABLE).unlink(missing_ok=True)  # of a run that was killed, which would take the disk of the new one
     packed = pack_frames(given, transitions, plan.settings(), {"seed": plan.pursuit.seed}, place)
     if packed is None:
         return

@@ -24,6 +24,7 @@ from kernelam.training.subspace import LEAST, Subspace, check_differentiable
 
 METHODS = ("orthogonal", "joint", "nystrom")
 BLOCK = 8192  # samples whose coordinates are computed at once
+SUMMED = 512  # of them whose ψψᵀ is summed at once, in double precision: one far out would drown the others' in single
 APART = (
     0.1  # sines of angles between new vectors and the subspace, above which kernels are computed in single precision
 )
@@ -59,8 +60,9 @@ class PursuitOptions:
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise KernelamError(f"no way to find basis vectors is called {self.method}; there are {', '.join(METHODS)}")
-        if not 1 <= self.first <= self.basis:
-            raise KernelamError(f"pursuit begins with 1 to {self.basis} vectors, not {self.first}")
+        first = self.basis if self.method == "nystrom" else self.first  # which has no use of another number
+        if not 1 <= first <= self.basis:
+            raise KernelamError(f"pursuit begins with 1 to {self.basis} vectors, not {first}")
         if self.added < 1 or self.searched < 1:
             few = f"adds {self.added}" if self.added < 1 else f"searches by {self.searched} samples"
             raise KernelamError(f"a round of pursuit {few}: it takes at least 1")
@@ -117,8 +119,9 @@ class Design:
             k = subspace.kernel.by_products(y, x.to(y.dtype)).double()
             k -= below @ self.table[:old, part].to(x.device)
             self.table[old:new, part] = torch.linalg.solve_triangular(own, k, upper=False).to(self.table)
-            psi = self.table[:new, part].to(x.device)
-            rows += psi[old:] @ psi.T
+            for some in self.table[:new, part].split(SUMMED, dim=1):
+                psi = some.to(x.device).double()
+                rows += psi[old:] @ psi.T
         self.rows = new
         self.squares = torch.cat([torch.cat([self.squares, rows[:, :old].T], dim=1), rows])
 

@@ -67,9 +67,10 @@ class Subspace:
 
 def check_differentiable(kernel: Kernel) -> None:
     """Refuse kernels whose pre-images cannot be searched for."""
-    y = torch.full((1, 2), 0.5, requires_grad=True)
+    y = torch.full((1, 2), 0.5, dtype=torch.float64, requires_grad=True)
     try:
-        value = kernel.by_products(torch.tensor([[1.0, -0.5]]), y).sum()
+        x = torch.tensor([[1.0, -1.0]], dtype=torch.float64)  # x·y = 0: of no power is it too large a number
+        value = kernel.by_products(x, y).sum()
         (gradient,) = torch.autograd.grad(value, y)
     except KernelamError:
         gradient = torch.tensor(torch.nan)

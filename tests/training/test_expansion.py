@@ -106,6 +106,18 @@ def test_a_training_that_was_killed_is_gone_on_with(made, tmp_path, monkeypatch)
     assert "holds the model of these data and settings already" in train(made, killed)
 
 
+def test_the_table_of_a_run_that_was_killed_takes_no_disk_from_the_next(made, tmp_path, monkeypatch):
+    table = tmp_path / "model" / pursuit.TABLE
+    table.parent.mkdir()
+    table.write_bytes(bytes(4 * 12 * 360))
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(
+        expansion.shutil, "disk_usage", lambda folder: usage._replace(free=1000 if table.exists() else 10**6)
+    )
+    train(made, tmp_path / "model")
+    assert not table.exists()
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -130,6 +142,8 @@ def test_kernels_too_large_for_single_precision_are_refused(made, tmp_path):
         with pytest.raises(KernelamError, match=r"of these frames is too large for single precision, .*: take a lower"):
             train(made, tmp_path / "model", f"--method nystrom --kernel '{kernel}' --scaling shared --splice 5")
         assert not list((tmp_path / "model").iterdir())
+    with pytest.raises(KernelamError, match="polynomial:1000 of these frames is too large for single precision"):
+        train(made, tmp_path / "model", "--kernel polynomial:1000")
 
 
 def test_more_vectors_than_frames_or_disk_are_refused(made, tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 from kernelam.errors import KernelamError
-from kernelam.kernels import ArcCosine, Gaussian, Laplacian, Linear, Polynomial, SparseGaussian
+from kernelam.kernels import ArcCosine, Composition, Gaussian, Laplacian, Linear, Polynomial, SparseGaussian
 from kernelam.training import pursuit
 from kernelam.training.log_linear import LogLinear
 from kernelam.training.preimages import Target, best_preimage, joint_preimages
@@ -258,6 +258,20 @@ def test_coordinates_in_single_precision_are_those_in_double(kernel):
     torch.testing.assert_close(design.squares, expected, rtol=0, atol=1e-5 * float(expected.max()))
 
 
+def test_one_sample_far_out_does_not_drown_the_others():
+    """As a damaged frame is, by whose deviation all are divided: sums in single precision have no Cholesky factor."""
+    data = Table(8000, dim=30)
+    data.x[7] *= 1000.0
+    data.x /= data.x.std(dim=0)
+    found = pursue(data, 4, Polynomial(2, 3.0), PursuitOptions(basis=100, method="nystrom"))
+    assert found.fitted.objective > 8000 * np.log(1 / 4)
+    design = pursuit.Design(data, 100, None)
+    design.extend(found.subspace)
+    exact = design.done.double() @ design.done.double().T
+    scale = exact.diagonal().outer(exact.diagonal()).sqrt()
+    torch.testing.assert_close(design.squares / scale, exact / scale, rtol=0, atol=1e-12)
+
+
 def test_penalties_are_tried_on_one_basis():
     data, options = Table(300), PursuitOptions(**{**vars(SMALL), "method": "nystrom", "tolerance": 1e-7})
     found = [
@@ -273,6 +287,12 @@ def test_a_pursuit_ends_at_its_goal():
     rows = pursue(Table(300), 4, Gaussian(1.5), SMALL).rounds
     found = pursue(Table(300), 4, Gaussian(1.5), SMALL, goal=rows[2]["objective"] - 1e-6)
     assert [row["objective"] for row in found.rounds] == [row["objective"] for row in rows[:3]]
+
+
+def test_random_samples_may_be_fewer_than_a_pursuit_begins_with():
+    options = PursuitOptions(**{**vars(SMALL), "method": "nystrom", "basis": 5})
+    assert options.first > options.basis
+    assert len(pursue(Table(100), 4, Gaussian(1.5), options).subspace) == 5
 
 
 def test_a_subspace_that_is_all_there_is_ends_the_pursuit():
@@ -352,6 +372,11 @@ def test_kernels_without_pre_images_are_refused(kernel):
         check_differentiable(kernel)
     with pytest.raises(KernelamError, match="not a differentiable"):
         pursue(Table(50), 4, kernel, SMALL)
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS, Polynomial(1000), Composition(Polynomial(1000), Gaussian(1.0))])
+def test_kernels_with_pre_images_are_not(kernel):
+    check_differentiable(kernel)
 
 
 @pytest.mark.parametrize(
