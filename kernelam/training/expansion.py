@@ -69,6 +69,7 @@ def _train(given: TrainingInput, transitions: TransitionModel, plan: ExpansionPl
     packed = pack_frames(given, transitions, plan.settings(), {"seed": plan.pursuit.seed}, place)
     if packed is None:
         return
+    plan.pursuit.check(len(packed.train))  # before trials, which have smaller bases
     _check_disk(given, len(packed.train), plan.pursuit.basis)
     trials = _trials(given, packed, plan)
     best = trials[0]

@@ -69,6 +69,10 @@ class PursuitOptions:
         if not 0.0 <= self.penalty < math.inf:
             raise KernelamError(f"a penalty is a number from 0 on, not {self.penalty:g}")
 
+    def check(self, samples: int) -> None:
+        if self.basis > samples:
+            raise KernelamError(f"{self.basis} basis vectors are more than the {samples} samples")
+
 
 @dataclass
 class Pursuit:
@@ -143,8 +147,7 @@ def pursue(
     """
     if options.method != "nystrom":
         check_differentiable(kernel)
-    if options.basis > len(samples):
-        raise KernelamError(f"{options.basis} basis vectors are more than the {len(samples)} samples")
+    options.check(len(samples))
     found, design, labels = _begin(samples, num_classes, kernel, options, folder)
     if folder is not None:
         _go_on(found, design, folder, fingerprint)
