@@ -37,7 +37,8 @@ class KernelSvm:
     @torch.no_grad()
     def decisions(self, x: Tensor) -> Tensor:
         """f of every pair, batch × pairs; 0 where a frame is so far off that kernels overflow."""
-        return torch.cat([self._decisions(part) for part in torch.split(x, self.chunk)]).nan_to_num_()
+        decisions = torch.cat([self._decisions(part) for part in torch.split(x, self.chunk)])
+        return decisions.nan_to_num_(posinf=0.0, neginf=0.0)
 
     def _decisions(self, x: Tensor) -> Tensor:
         k, sizes = self.kernel.matrix(x, self.vectors), self.sizes.tolist()

@@ -1,6 +1,7 @@
 """Support vector machines against scikit-learn's own, without it where they are used, and the command."""
 
 import builtins
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -229,6 +230,14 @@ def test_frames_beyond_all_bounds_tell_nothing(digits, classes):
     torch.testing.assert_close(log_p.exp().sum(dim=1), torch.ones(len(far)))
     torch.testing.assert_close(log_p[10:].exp(), torch.full((3, classes), 1 / classes))
     torch.testing.assert_close(log_p[:10], model_of(machine, classes).logits(x[200:210]))
+
+
+def test_decisions_that_one_kernel_carries_beyond_all_numbers_are_none(digits):
+    """As when a frame lies in the direction of one class alone: infinite, it would leave the others no posterior."""
+    machine = fit_svm(arc_cosine_layers([2]), digits[0][:100], digits[1][:100] % 2, 1e-3)
+    alpha = torch.zeros_like(machine.alpha).index_fill_(1, torch.tensor([0]), 1e38)
+    first = replace(machine, alpha=alpha).decisions(1e8 * machine.vectors[:1])
+    torch.testing.assert_close(first, torch.zeros(1, 1))
 
 
 def test_heldout_frames_of_unknown_classes_are_left_out(digits, capsys):
