@@ -128,7 +128,7 @@ def _trials(given: TrainingInput, packed: Packed, plan: ExpansionPlan) -> list[d
         return [{"bandwidth": plan.bandwidths[0], "penalty": plan.penalties[0]}]
     some, trials = Some(packed.train, TRIED_ON, plan.pursuit.seed), []
     count = min(max(TRIED, WORK // (len(some) * len(packed.counts))), plan.pursuit.basis, len(some))
-    options, share = replace(plan.pursuit, basis=count, first=1, method="nystrom"), len(some) / len(packed.train)
+    options, share = replace(plan.pursuit, basis=count, method="nystrom"), len(some) / len(packed.train)
     for bandwidth in plan.bandwidths:
         kernel = fit_kernel(plan.kernel, bandwidth, packed.train, plan.pursuit.seed)
         penalties = {share * penalty: penalty for penalty in plan.penalties}

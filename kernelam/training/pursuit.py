@@ -60,14 +60,18 @@ class PursuitOptions:
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise KernelamError(f"no way to find basis vectors is called {self.method}; there are {', '.join(METHODS)}")
-        first = self.basis if self.method == "nystrom" else self.first  # which has no use of another number
-        if not 1 <= first <= self.basis:
-            raise KernelamError(f"pursuit begins with 1 to {self.basis} vectors, not {first}")
+        if not 1 <= self.begin <= self.basis:
+            raise KernelamError(f"pursuit begins with 1 to {self.basis} vectors, not {self.begin}")
         if self.added < 1 or self.searched < 1:
             few = f"adds {self.added}" if self.added < 1 else f"searches by {self.searched} samples"
             raise KernelamError(f"a round of pursuit {few}: it takes at least 1")
         if not 0.0 <= self.penalty < math.inf:
             raise KernelamError(f"a penalty is a number from 0 on, not {self.penalty:g}")
+
+    @property
+    def begin(self) -> int:
+        """Random samples that it begins with: of Nyström's method, all."""
+        return self.basis if self.method == "nystrom" else self.first
 
     def check(self, samples: int) -> None:
         if self.basis > samples:
@@ -201,13 +205,12 @@ def _refit(found: Pursuit, design: Design, labels: Tensor, options: PursuitOptio
 
 def _add_samples(subspace: Subspace, samples: Samples, options: PursuitOptions) -> None:
     """Those random samples that it begins with, by Nyström's method all; none that lies in the subspace already."""
-    count = options.basis if options.method == "nystrom" else options.first
     order, added = torch.from_numpy(stream(options.seed, "basis").permutation(len(samples))), 0
     for part in order.split(256):
         x = samples.take(part)[0]
         for y in x[subspace.residual(x) > LEAST]:  # of linear kernels, most of them are not new
             added += subspace.add(y)
-            if added == count:
+            if added == options.begin:
                 return
     if not added:
         raise KernelamError("all samples are zero in the feature space of the kernel: there is no basis of them")
